@@ -150,9 +150,6 @@ TERMINAL = {
     "tokens/systemd_unit.py",
     # The operands of `podbot cp`, which only its command line has; `command` of UsageError.
     "transfer/copy_operands.py",
-    # Origins of requests that the command line made.
-    "config/load.py", "images/image_build.py", "launch/extra_mounts.py", "launch/names.py", "launch/publish.py",
-    "launch/resources/clone.py", "provisioning/setup.py", "testing/engine_contract.py",
 }  # fmt: skip
 
 

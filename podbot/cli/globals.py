@@ -56,7 +56,7 @@ class Globals(Frozen):
         return LoadOptions(
             file=self.config,
             overrides={**given, **overrides},
-            flags={**{key: names[key] for key in given}, **flags},
+            flags={"file": "--config", **{key: names[key] for key in given}, **flags},
             environ=environ,
         )
 

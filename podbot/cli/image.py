@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from podbot.images.images_list import SandboxImage
     from podbot.images.images_remove import Removable
 
+_REQUEST_FLAGS = {
+    "agents": "--agents",
+    "base": "--base",
+    "from_debian": "--from-debian",
+    "build_args": "--build-arg",
+    "tag": "--tag",
+}  # fields of a BuildRequest, for errors
+
 
 def build(
     g: Globals,
@@ -45,6 +53,7 @@ def build(
         no_cache=no_cache,
         fresh_base=no_cache and from_debian,
         tag=tag.strip(),
+        flags=_REQUEST_FLAGS,
     )
     reporter = Reporter(g, progress=True)
     try:

@@ -19,6 +19,16 @@ from podbot.launch.types import LaunchPlan, LaunchRequest
 from podbot.visible_text import printable
 
 _LONGEST = 80  # characters of a command line that a message repeats
+# Fields of a request whose values an error can be about, and their options.
+_REQUEST_FLAGS = {
+    "name": "--name",
+    "repo": "--repo",
+    "branch": "--branch",
+    "github_access": "--github-access",
+    "mounts": "--mount",
+    "publish": "--publish",
+    "allow": "--allow",
+}
 
 
 class Selection(Frozen):
@@ -55,6 +65,7 @@ class Selection(Frozen):
             mounts=self.mounts,
             publish=self.publish,
             allow=self.allow,
+            flags=_REQUEST_FLAGS,
         )
 
     def works_on(self, directory: str, flag: str) -> Selection:

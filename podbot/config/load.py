@@ -111,9 +111,10 @@ def _is_there(path: str) -> bool:
 
 def _chosen(options: LoadOptions) -> tuple[str, Origin]:
     if options.file is not None:
+        origin = Origin("flag", options.flags.get("file", "LoadOptions.file"))
         if not options.file.strip():
-            raise InvalidValue(field="--config", origin="flag --config", reason="the file's name is blank")
-        return options.file, Origin("flag", "--config")
+            raise InvalidValue(field="configuration file", origin=str(origin), reason="its name is blank")
+        return options.file, origin
     named = options.environ.get(CONFIG_PATH, "")
     path = named if named.strip() else places.config_file(options.environ)
     if not os.path.isabs(path):

@@ -283,8 +283,8 @@ class LoadOptions(Frozen):
     """The arguments of :func:`podbot.config.load_config`, without CLI types.
 
     ``file``: a configuration file that the caller names. ``overrides``: dotted key -> typed value, the layer of
-    highest priority. ``flags``: dotted key -> the flag that set it, for error messages. ``environ``: the environment
-    from which ``PODBOT_*`` is read.
+    highest priority. ``flags``: dotted key, or ``file`` -> the flag that set it, for error messages. ``environ``: the
+    environment from which ``PODBOT_*`` is read.
     """
 
     file: str | None = None

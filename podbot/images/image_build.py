@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from podbot.config.models import Origin
 from podbot.engine.port import Engine, EngineWords, ImageBuilder, ImageInfo
 from podbot.errors import ImageBuildFailed, ImageNotFound, InvalidValue, NoImageBuilder
 from podbot.events import Emit, Event, ignore
@@ -98,6 +99,7 @@ class BuildRequest:
     versions, or proxy settings. ``fresh_base``: make the base again even if it exists. ``versions``: those that the
     configuration chose, by agent; without one, an agent keeps what a build argument chose for the existing image, and
     otherwise gets podbot's. ``earlier``: the image in use until now, if another podbot built it under another tag.
+    ``flags``: field -> the option that set it, for error messages, as in LoadOptions.
     """
 
     agents: Collection[str] | None = None
@@ -111,7 +113,11 @@ class BuildRequest:
     no_cache: bool = False
     fresh_base: bool = False
     tag: str = ""
-    agents_origin: str = "flag --agents"
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+    def origin(self, name: str) -> str:
+        """Where the field ``name`` came from, in the caller's words."""
+        return str(Origin("flag", self.flags.get(name, f"BuildRequest.{name}")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +163,13 @@ def plan_build(context: BuildContext, request: BuildRequest) -> BuildPlan:
     versions = {name: value for name, value in request.build_args.items() if name not in PASSED_ON}
     image = request.tag or context.recipe.image
     if not _REFERENCE.fullmatch(image):
-        raise InvalidValue(field="tag", origin="flag --tag", reason=f"{image!r} is not the name of an image")
+        raise InvalidValue(field="tag", origin=request.origin("tag"), reason=f"{image!r} is not the name of an image")
     present = context.find_image(image)
     earlier = present or (context.find_image(request.earlier) if request.earlier else None)
     labels = earlier.labels if earlier else {}
     kept = {name: version for name, version in chosen_in(labels).items() if name not in request.versions}
     recipe = replace(context.recipe.with_versions({**kept, **request.versions}), chosen=frozenset(kept))
-    recipe = recipe.changed(versions, "flag --build-arg")
+    recipe = recipe.changed(versions, request.origin("build_args"))
     there = agents_in(labels.get(LABEL_AGENTS, ""))
     chosen = _chosen_agents(recipe, request, there)
     # Existing agents come first, in their order, so that their layers are reused and only new ones are installed.
@@ -188,10 +194,10 @@ def plan_build(context: BuildContext, request: BuildRequest) -> BuildPlan:
 def _chosen_agents(recipe: Recipe, request: BuildRequest, there: Collection[str]) -> tuple[str, ...]:
     """The agents to build in. ``there``: those of the existing image. Raises InvalidValue for an unknown one."""
     if request.agents is not None:
-        return recipe.check_agents([*request.agents, *request.also], request.agents_origin)
+        return recipe.check_agents([*request.agents, *request.also], request.origin("agents"))
     known = {name for name in there if name in recipe.agents}
     usual = known or {name for name in request.usual if name in recipe.agents} or DEFAULT_AGENTS
-    return recipe.check_agents([*usual, *request.also], request.agents_origin)
+    return recipe.check_agents([*usual, *request.also], request.origin("agents"))
 
 
 def build_image(plan: BuildPlan, context: BuildContext) -> BuildResult:
@@ -212,14 +218,14 @@ def build_image(plan: BuildPlan, context: BuildContext) -> BuildResult:
 
 def _plan_base(context: BuildContext, request: BuildRequest) -> tuple[str, list[Step], ImageInfo | None]:
     """(base to build on, steps that make it, the base that it replaces)."""
-    recipe = context.recipe
+    recipe, origin = context.recipe, request.origin("from_debian")
     if request.base:
         if request.from_debian:
             reason = "a named base is not made from Debian packages"
-            raise InvalidValue(field="base", origin="flag --from-debian", reason=reason, hint="Leave one of them out.")
+            raise InvalidValue(field="base", origin=origin, reason=reason, hint="Leave one of them out.")
         if context.find_image(request.base) is None:
             hint = context.words.fetch(request.base)
-            raise ImageNotFound(image=request.base, origin="flag --base", engine_hint=hint)
+            raise ImageNotFound(image=request.base, origin=request.origin("base"), engine_hint=hint)
         return request.base, [], None
     found = context.find_image(recipe.base)
     if found is not None and not request.fresh_base and found.labels.get(LABEL_RECIPE) == recipe.base_digest:
@@ -230,7 +236,7 @@ def _plan_base(context: BuildContext, request: BuildRequest) -> tuple[str, list[
     if request.from_debian:
         reason = "this machine cannot make a base from packages: that requires Debian or Ubuntu, and mmdebstrap"
         hint = "Install mmdebstrap, or name a base."
-        raise InvalidValue(field="base", origin="flag --from-debian", reason=reason, hint=hint)
+        raise InvalidValue(field="base", origin=origin, reason=reason, hint=hint)
     if context.find_image(PULLED_BASE) is not None:
         return PULLED_BASE, [], None
     return PULLED_BASE, [Step("pull", f"pull {PULLED_BASE}", BASE_MEGABYTES, BASE_SECONDS)], None

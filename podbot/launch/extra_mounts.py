@@ -11,7 +11,6 @@ from podbot.launch.mount_paths import checked_source, normal_target
 from podbot.launch.types import HostFacts, LaunchRequest, Mount
 
 KEY = "sandbox.extra_mounts"
-FLAG = "flag --mount"
 
 
 class WantedMount(Frozen):
@@ -41,10 +40,10 @@ def wanted_mounts(config: AppConfig, request: LaunchRequest) -> Iterator[WantedM
             )
         yield WantedMount(source, target, text.endswith(":ro"), origin, typed=False)
     for text in request.mounts:
-        yield _typed(text)
+        yield _typed(text, str(request.origin("mounts")))
 
 
-def _typed(text: str) -> WantedMount:
+def _typed(text: str, origin: str) -> WantedMount:
     """``SOURCE[:TARGET][:ro]``. Raises InvalidValue."""
     rest = text.removesuffix(":ro")
     source, colon, target = rest.partition(":")
@@ -53,12 +52,12 @@ def _typed(text: str) -> WantedMount:
     if not source.strip() or (colon and not target.startswith("/")) or ":" in target:
         raise InvalidValue(
             field="mount",
-            origin=FLAG,
+            origin=origin,
             reason=f"{text[:80]!r} is not a mount",
             hint="Write SOURCE, SOURCE:TARGET or one of them with :ro, without other colons; TARGET begins with /."
             " There are no other options: a mount can be written without :ro, and needs no SELinux label.",
         )
-    return WantedMount(source, target if colon else None, text.endswith(":ro"), FLAG, typed=True)
+    return WantedMount(source, target if colon else None, text.endswith(":ro"), origin, typed=True)
 
 
 def plan_extra(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> list[Mount]:

@@ -40,14 +40,14 @@ def slug(text: str) -> str:
     return _UNSAFE.sub("-", text.lower())[:_SLUG].strip("-") or "workspace"
 
 
-def session_name(chosen: str | None, workspace: str, nonce: str) -> str:
-    """The chosen name, or one made from the workspace's last component. Raises InvalidValue."""
+def session_name(chosen: str | None, workspace: str, nonce: str, origin: str) -> str:
+    """The name chosen in ``origin``, or one made from the workspace's last component. Raises InvalidValue."""
     if chosen is None:
         return f"{_MADE}{slug(workspace.rstrip('/').rpartition('/')[2])}-{nonce}"
     if not is_name(chosen):
         raise InvalidValue(
             field="session name",
-            origin="flag --name",
+            origin=origin,
             reason=f"{chosen[:80]!r} is not a valid session name",
             hint=f"Use letters, digits, '_', '.' and '-', the first a letter or digit, at most {LONGEST} characters.",
         )

@@ -96,7 +96,7 @@ def _sandbox(
     agent: AgentPlan | None,
     agent_part: Part,
 ) -> SandboxPlan:
-    session = session_name(request.name, workspace.code, facts.nonce)
+    session = session_name(request.name, workspace.code, facts.nonce, str(request.origin("name")))
     runtime_dir = os.path.join(facts.runtime_dir, session)
     keep = _keep(config, workspace)
     files_dir = files_directory(keep, session, runtime_dir, facts)

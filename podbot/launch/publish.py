@@ -11,7 +11,6 @@ from podbot.errors import IllegalCombination, InvalidValue
 from podbot.launch.types import LaunchRequest
 
 _KEY = "sandbox.publish"
-_FLAG = Origin("flag", "--publish")
 _FOR_THIS_SESSION = ("flag", "override")
 _WITHOUT = {
     "none": "a sandbox without a network has no ports",
@@ -32,7 +31,7 @@ def plan_ports(
     for text, origin in _wanted(config, request, with_agent=with_agent):
         port = _parsed(text, str(origin))
         if network in _WITHOUT:
-            reason = f"{_WITHOUT[network]} ({_why(config, network)})"
+            reason = f"{_WITHOUT[network]} ({_why(config, request, network)})"
             if origin.kind not in _FOR_THIS_SESSION and config.origin("sandbox.network").kind in _FOR_THIS_SESSION:
                 return (), (f"{_KEY} ({origin}) has no effect: {reason}",)
             raise IllegalCombination(
@@ -71,15 +70,15 @@ def _note(port: Published) -> str:
 
 def _wanted(config: AppConfig, request: LaunchRequest, *, with_agent: bool) -> Iterator[tuple[str, Origin]]:
     """Those of the request come first: without a network they are refused, while the file's have no effect."""
-    yield from ((text, _FLAG) for text in request.publish)
+    yield from ((text, request.origin("publish")) for text in request.publish)
     origin = config.origin(_KEY)
     if with_agent or origin.kind in _FOR_THIS_SESSION:
         yield from ((text, origin) for text in config.sandbox.publish)
 
 
-def _why(config: AppConfig, network: str) -> str:
+def _why(config: AppConfig, request: LaunchRequest, network: str) -> str:
     if network == "filtered" and config.sandbox.network != network:
-        return "flag --allow"
+        return str(request.origin("allow"))
     if config.sandbox.network != network:
         return f"sandbox.profile = sealed, {config.origin('sandbox.profile')}"
     return f"sandbox.network = {network}, {config.origin('sandbox.network')}"

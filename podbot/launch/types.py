@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Self, TypeVar
 
 from podbot.agents.login_state import LoginState
 from podbot.agents.registry import AgentMode
-from podbot.config.models import AgentKind, Delegation, McpServers, WorkspaceSource
+from podbot.config.models import AgentKind, Delegation, McpServers, Origin, WorkspaceSource
 from podbot.config.published import Published
 from podbot.frozen import Frozen, field
 from podbot.launch.command import ExecSpec
@@ -36,6 +36,7 @@ class LaunchRequest(Frozen):
     the operator typed, so each source is its own allowed root and may be relative. ``publish``:
     ``[[ADDRESS:]PORT:]PORT``. ``allow``: hosts that the filtered network allows (see ``network.allow``); with them, the
     network is filtered unless another one was chosen for this session. The four add to what the configuration has.
+    ``flags``: field -> the option that set it, for error messages, as in LoadOptions.
     """
 
     name: str | None = None
@@ -50,6 +51,11 @@ class LaunchRequest(Frozen):
     mounts: tuple[str, ...] = ()
     publish: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+    def origin(self, name: str) -> Origin:
+        """Where the field ``name`` came from, in the caller's words."""
+        return Origin("flag", self.flags.get(name, f"LaunchRequest.{name}"))
 
 
 class LinkFacts(Frozen):

@@ -81,7 +81,7 @@ def plan_setup(
     agents: Collection[str] | None = None,
     also: Collection[str] = (),
     versions: Mapping[str, str] | None = None,
-    origin: str = "flag --agents",
+    origin: str = "named for set-up",
     force: bool = False,
 ) -> SetupPlan:
     """Decide. ``agents``: None is whatever the image has, or what the configuration names, or claude; ``also``: more.
@@ -91,7 +91,7 @@ def plan_setup(
     podbot cannot change: they come before anything is built.
     """
     other = other_image(config)
-    asked = BuildRequest(agents=agents, also=also, agents_origin=origin, no_cache=force, fresh_base=force)
+    asked = BuildRequest(agents=agents, also=also, flags={"agents": origin}, no_cache=force, fresh_base=force)
     request = requested(asked, config)
     if versions:
         versions = {**config.agent.versions, **versions}

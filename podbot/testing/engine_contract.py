@@ -35,7 +35,7 @@ def a_spec(image: str, **labels: str) -> ContainerSpec:
     return ContainerSpec(
         name=name,
         image=image,
-        image_origin="flag --image",
+        image_origin="the contract",
         labels={LABEL: name, **labels},
         mounts=(),
         security=Security(),
@@ -243,7 +243,7 @@ class EngineContract:
         spec = a_spec("localhost/podbot-no-such-image:1")
         with pytest.raises(ImageNotFound) as caught:
             engine.create(spec)
-        assert (caught.value.image, caught.value.origin) == (spec.image, "flag --image")
+        assert (caught.value.image, caught.value.origin) == (spec.image, "the contract")
         with pytest.raises(ContainerNotFound):
             engine.inspect(spec.name)
 

@@ -69,12 +69,12 @@ def test_a_mount_in_the_file_is_overridden_by_repo(app: Place, capfd: Capture, m
             ["--workspace", ".", "--github-access", "shop"],
             "repository (flag --github-access): 'shop' is not owner/name",
         ),
-        (["--repo", "https://github.com/octo/shop.git"], "Write --repo octo/shop."),
+        (["--repo", "https://github.com/octo/shop.git"], "Write octo/shop."),
         (["--repo", "octo/shop", "--branch", "a..b"], "branch (flag --branch): 'a..b' cannot be the name of a branch"),
         (["--repo", "octo/shop", "--depth", "0"], "workspace.depth (flag --depth): it is out of range"),
-        (["--branch", "b", "--workspace", "."], "--repo (for --branch) is required"),
-        (["--depth", "1", "--workspace", "."], "--repo (for --depth) is required"),
-        (["--no-submodules", "--workspace", "."], "--repo (for --no-submodules) is required"),
+        (["--branch", "b", "--workspace", "."], "a repository (for --branch) is required"),
+        (["--depth", "1", "--workspace", "."], "a repository (for --depth) is required"),
+        (["--no-submodules", "--workspace", "."], "a repository (for --no-submodules) is required"),
     ],
 )
 def test_errors_are_reported(app: Place, capfd: Capture, flags: list[str], said: str) -> None:

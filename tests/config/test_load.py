@@ -130,7 +130,7 @@ def test_a_missing_named_file_is_an_error_with_its_origin(home: Home, tmp_path: 
     gone = str(tmp_path / "gone.toml")
     with pytest.raises(ConfigFileNotFound) as flag:
         home.load(file=gone)
-    assert (flag.value.path, flag.value.origin) == (gone, "flag --config")
+    assert (flag.value.path, flag.value.origin) == (gone, "LoadOptions.file")
     with pytest.raises(ConfigFileNotFound) as variable:
         home.load(environ={"PODBOT_CONFIG_PATH": gone})
     assert variable.value.origin == "variable PODBOT_CONFIG_PATH"
@@ -193,7 +193,7 @@ def test_location_reads_nothing(home: Home, tmp_path: Path) -> None:
     named = LoadOptions(environ={**home.environ, "PODBOT_CONFIG_PATH": "/no/where.toml"})
     assert config_location(named) == ("/no/where.toml", Origin("environment", "PODBOT_CONFIG_PATH"), False)
     flag = LoadOptions(file="/a\0b", environ=home.environ)
-    assert config_location(flag) == ("/a\0b", Origin("flag", "--config"), False)
+    assert config_location(flag) == ("/a\0b", Origin("flag", "LoadOptions.file"), False)
 
 
 def test_an_old_style_file_loads_unchanged(home: Home) -> None:

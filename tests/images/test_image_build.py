@@ -86,12 +86,12 @@ def test_existing_agents_come_first(label: str, agents: list[str] | None, order:
 
 
 def test_a_named_base_that_is_missing() -> None:
-    with pytest.raises(ImageNotFound, match=r"my/base:1 \(flag --base\)"):
+    with pytest.raises(ImageNotFound, match=r"my/base:1 \(BuildRequest.base\)"):
         decide(Works(), base="my/base:1")
 
 
 def test_packages_or_a_named_base() -> None:
-    with pytest.raises(InvalidValue, match="--from-debian"):
+    with pytest.raises(InvalidValue, match=r"BuildRequest\.from_debian"):
         decide(Works({"b": BASE}), base="b", from_debian=True)
 
 

@@ -56,7 +56,7 @@ def test_without_a_target_it_is_at_the_real_path() -> None:
 def test_a_malformed_typed_mount(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         list(wanted_mounts(config(), typed(mounts=(text,))))
-    assert (caught.value.field, caught.value.origin) == ("mount", "flag --mount")
+    assert (caught.value.field, caught.value.origin) == ("mount", "LaunchRequest.mounts")
 
 
 @pytest.mark.parametrize("text", ["", "/a", "/a:b", ":/b", "/a:/b:rw", "/a:/b:ro:ro", "/a:b:/c"])
@@ -74,14 +74,14 @@ def test_a_malformed_configured_mount(text: str) -> None:
 def test_typing_a_refused_path_does_not_allow_it(path: str) -> None:
     with pytest.raises(MountRefused) as caught:
         added(f"{path}:/r", found=directory(path))
-    assert (caught.value.path, caught.value.origin) == (path, "flag --mount")
+    assert (caught.value.path, caught.value.origin) == (path, "LaunchRequest.mounts")
 
 
 @pytest.mark.parametrize("target", ["/", "/root", "/root/.ssh", "/etc", "/run/x", "/proc", "/a/../etc", "/usr/bin"])
 def test_reserved_targets_are_refused(target: str) -> None:
     with pytest.raises(MountRefused) as caught:
         added(f"{SRC}:{target}")
-    assert (caught.value.path, caught.value.origin) == (target, "flag --mount")
+    assert (caught.value.path, caught.value.origin) == (target, "LaunchRequest.mounts")
 
 
 def test_a_link_that_an_agent_could_have_made_is_refused() -> None:
@@ -106,7 +106,7 @@ def test_typed_mounts_are_added_to_the_configured_ones_and_none_replaces_another
     assert {mount.target for mount in found} == {WORK, "/a", "/b"}
     with pytest.raises(MountRefused) as caught:
         plan_mounts(made, typed(mounts=("/srv/b:/a",)), host)
-    assert caught.value.origin == f"{FILE} and flag --mount"
+    assert caught.value.origin == f"{FILE} and LaunchRequest.mounts"
     assert caught.value.reason == "two mounts have this target"
 
 
@@ -133,5 +133,7 @@ def test_any_text_is_a_mount_or_refused(text: str) -> None:
 
 def test_the_long_form_of_podman_and_docker_is_no_path() -> None:
     request = typed(mounts=("type=bind,src=/data,dst=/data",))
-    with pytest.raises(InvalidValue, match=r"mount \(flag --mount\): 'type=bind,src=/data,dst=/data' is not a mount"):
+    with pytest.raises(
+        InvalidValue, match=r"mount \(LaunchRequest.mounts\): 'type=bind,src=/data,dst=/data' is not a mount"
+    ):
         list(wanted_mounts(config(), request))

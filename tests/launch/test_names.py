@@ -7,13 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.errors import InvalidValue
-from podbot.launch.names import LONGEST, begins, is_name, names_meant, session_name
+from podbot.launch.names import LONGEST, begins, is_name, names_meant
+from podbot.launch.names import session_name as made_name
 
 SHOP, OTHER_SHOP = "podbot-shop-1a2b3c", "podbot-shop-9d8e7f"
 SHOP_API, NOTES = "podbot-shop-api-4c5d6e", "podbot-notes-0a1b2c"
 DIRECTORIES = st.text("ab-", min_size=1, max_size=4)
 NONCES = st.text("ab", min_size=6, max_size=6)
 ENGINE_RULE = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}")
+
+
+def session_name(chosen: str | None, workspace: str, nonce: str) -> str:
+    return made_name(chosen, workspace, nonce, "the caller")
 
 
 @given(st.text(), st.text(alphabet="0123456789abcdef", min_size=6, max_size=6))
@@ -54,7 +59,7 @@ def test_a_chosen_name_is_kept(chosen: str) -> None:
 def test_a_chosen_name_that_the_engine_would_refuse(chosen: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         session_name(chosen, "/srv/p", "0a1b2c")
-    assert caught.value.origin == "flag --name"
+    assert caught.value.origin == "the caller"
     assert "\n" not in str(caught.value)
 
 

@@ -59,7 +59,7 @@ def test_the_operator_reads_where_they_are_and_a_warning_for_other_machines() ->
 def test_an_invalid_port_names_its_origin() -> None:
     with pytest.raises(InvalidValue) as caught:
         planned("3000")
-    assert (caught.value.field, caught.value.origin) == ("sandbox.publish", "flag --publish")
+    assert (caught.value.field, caught.value.origin) == ("sandbox.publish", "LaunchRequest.publish")
     with pytest.raises(InvalidValue) as caught:
         planned(configured=("x",))
     assert caught.value.origin == str(FILE)
@@ -87,7 +87,7 @@ def test_two_addresses_can_have_the_same_port() -> None:
 def test_ports_need_a_network_of_the_sandboxs_own(network: str) -> None:
     with pytest.raises(IllegalCombination) as caught:
         planned("3000:3000", network=network)
-    assert caught.value.origin == "flag --publish"
+    assert caught.value.origin == "LaunchRequest.publish"
     assert f"sandbox.network = {network}, {FILE}" in caught.value.reason
     assert "sandbox.network = default" in caught.value.hint
     assert planned(network=network).sandbox.container.network == network

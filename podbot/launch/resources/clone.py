@@ -73,9 +73,9 @@ def plan_clone(config: AppConfig, request: LaunchRequest) -> ClonePlan | None:
         _check_no_clone_flags(config, request)
         return None
     _check_alone(config, request, request.repo)
-    name = checked_repo(request.repo).rpartition("/")[2]
+    name = checked_repo(request.repo, str(request.origin("repo"))).rpartition("/")[2]
     if request.branch is not None:
-        checked_branch(request.branch)
+        checked_branch(request.branch, str(request.origin("branch")))
     server = server_of(config.github.server_url)
     return ClonePlan(
         repo=request.repo,
@@ -99,14 +99,14 @@ def plan(context: Context) -> Part:
     return Part(clone, labels={_REPO: clone.repo}, notes=(note,))
 
 
-def checked_repo(text: str, flag: str = "--repo") -> str:
+def checked_repo(text: str, origin: str) -> str:
     """``text`` if it is a valid repository name on GitHub. Raises InvalidValue, which never repeats a token."""
     owner, slash, name = text.partition("/")
     reason = None
     if re.search(_TOKEN, text):
         raise InvalidValue(
             field="repository",
-            origin=f"flag {flag}",
+            origin=origin,
             reason="it looks like a GitHub token, which does not belong on a command line",
             hint=f"Revoke that token. {_FORM}",
         )
@@ -121,11 +121,11 @@ def checked_repo(text: str, flag: str = "--repo") -> str:
     elif name.lower().endswith(".git"):
         reason = "no repository's name ends in .git"
     if reason is not None:
-        raise InvalidValue(field="repository", origin=f"flag {flag}", reason=reason, hint=_repo_hint(text, flag))
+        raise InvalidValue(field="repository", origin=origin, reason=reason, hint=_repo_hint(text))
     return text
 
 
-def checked_branch(text: str, origin: str = "flag --branch") -> str:
+def checked_branch(text: str, origin: str) -> str:
     """``text`` if it is a valid branch name by the rules of git-check-ref-format. Raises InvalidValue."""
     if not _is_branch(text):
         name = text.removeprefix("refs/heads/")
@@ -162,9 +162,9 @@ def _check_alone(config: AppConfig, request: LaunchRequest, repo: str) -> None:
     """Check that only one workspace was requested. A directory named in the file only is ignored."""
     if request.trusted_workspace:
         raise IllegalCombination(
-            field="--repo",
+            field="repository",
             value=repo[:80],
-            origin="command line",
+            origin=str(request.origin("repo")),
             reason=f"{config.workspace.host_path} is named as the workspace, too",
             hint="Leave one of the two out: a repository is cloned inside the sandbox, a directory is mounted.",
         )
@@ -180,12 +180,12 @@ def _check_alone(config: AppConfig, request: LaunchRequest, repo: str) -> None:
 
 def _check_no_clone_flags(config: AppConfig, request: LaunchRequest) -> None:
     """Without a repository, refuse flags that are for one and a source that needs one."""
-    hint = "Name a repository to clone, as owner/name."
+    hint = "Name a repository to clone, or leave that out."
     if request.branch is not None:
-        raise MissingRequired(field="--repo (for --branch)", hint=hint)
+        raise MissingRequired(field=f"a repository (for {request.origin('branch').detail})", hint=hint)
     for key in _CLONE_FLAGS:
         if (origin := config.origin(key)).kind == "flag":
-            raise MissingRequired(field=f"--repo (for {origin.detail})", hint=hint)
+            raise MissingRequired(field=f"a repository (for {origin.detail})", hint=hint)
     if config.workspace.source != "github_clone":
         return
     if config.workspace.host_path:
@@ -224,12 +224,12 @@ def _directory(config: AppConfig, name: str) -> str:
     return f"{base}/{name}"
 
 
-def _repo_hint(text: str, flag: str) -> str:
+def _repo_hint(text: str) -> str:
     """A remedy that suggests the repository in a pasted address; its parts are checked before they are repeated."""
     path = re.sub(r"\A(?:[a-z+]+://[^/]*/|git@[^:/]*:)|[?#].*", "", text, flags=re.DOTALL)
     parts = [part for part in path.split("/") if part][:2]
     if len(parts) == 2:
         name = re.sub(r"\.git\Z", "", parts[1], flags=re.IGNORECASE)
         if re.match(_OWNER, parts[0]) and re.match(_NAME, name) and name not in (".", ".."):
-            return f"Write {flag} {parts[0]}/{name}."
+            return f"Write {parts[0]}/{name}."
     return _FORM

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from podbot.config.models import AppConfig, Origin
+from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.frozen import field
 from podbot.launch.held_keys import PORT, HeldKey, held_keys
@@ -26,7 +26,6 @@ PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO
 CA_VARIABLE = "SSL_CERT_FILE"
 HOST_VARIABLES = (*PROXY_VARIABLES, CA_VARIABLE)
 
-_FLAG = "--allow"
 _HERE = "localhost,127.0.0.1,::1"
 
 
@@ -78,13 +77,13 @@ def plan(context: Context) -> Part | None:
         raise IllegalCombination(
             field="sandbox.network",
             value=FILTERED,
-            origin=_origin(config),
+            origin=_origin(config, request),
             reason=f"sandbox.runtime = {config.sandbox.runtime} ({config.origin('sandbox.runtime')}) gives a sandbox a"
             " kernel of its own, which the gateway cannot reach",
             hint="Choose another runtime, or another network: none or default.",
         )
     network = config.network
-    _check(request.allow, f"flag {_FLAG}")
+    _check(request.allow, str(request.origin("allow")))
     keys = held_keys(config, request, context.facts) if context.command is not None else ()
     value = GatewayPlan(
         directory=os.path.join(context.runtime_dir, DIRECTORY),
@@ -127,7 +126,7 @@ def _check_no_hosts(config: AppConfig, request: LaunchRequest) -> None:
         raise IllegalCombination(
             field="network.allow",
             value=request.allow[0][:80],
-            origin=f"flag {_FLAG}",
+            origin=str(request.origin("allow")),
             reason=f"the network is {config.sandbox.network} ({config.origin('sandbox.network')}), not filtered",
             hint="Leave one of them out.",
         )
@@ -163,9 +162,9 @@ def _host(facts: HostFacts) -> dict[str, str]:
     return {name: facts.env[name] for name in HOST_VARIABLES if facts.env.get(name)}
 
 
-def _origin(config: AppConfig) -> str:
+def _origin(config: AppConfig, request: LaunchRequest) -> str:
     chosen = config.sandbox.network == FILTERED
-    return str(config.origin("sandbox.network") if chosen else Origin("flag", _FLAG))
+    return str(config.origin("sandbox.network") if chosen else request.origin("allow"))
 
 
 def _note(plan: GatewayPlan) -> str:

@@ -17,7 +17,6 @@ from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import HostFacts, LaunchRequest, Mount, OwnFile, ResourcePlan, SandboxPlan
 
 SECRETS_DIRECTORY = "secrets"  # in the session's own directory on the host
-FLAG = "--github-access"
 _ACCESS = f"{LABEL}.access"
 _KEYS = ("app_id", "installation_id", "private_key_path")
 
@@ -97,7 +96,7 @@ def _check_no_source(config: AppConfig) -> None:
 
 def _without_token(context: Context, repo: str, source: Source) -> Part:
     """A clone of a public repository needs no token; ``--github-access`` asks for one."""
-    config = context.config
+    config, asks = context.config, context.request.origin("github_access").detail
     if context.request.github_access is None:
         note = f"{repo} is cloned without a token, which works if it is public; to push, {WAYS}"
         # git must not wait for a password that nobody types.
@@ -107,10 +106,10 @@ def _without_token(context: Context, repo: str, source: Source) -> Part:
             field="github.auth",
             value=NONE,
             origin=str(config.origin("github.auth")),
-            reason=f"{FLAG} {repo} asks for a token",
-            hint=f"Leave {FLAG} out, or choose a source of tokens: app, gh or env:NAME.",
+            reason=f"{asks} {repo} asks for a token",
+            hint=f"Leave {asks} out, or choose a source of tokens: app, gh or env:NAME.",
         )
-    raise MissingRequired(field="github.auth", hint=f"{FLAG} needs a token: {WAYS}.")
+    raise MissingRequired(field="github.auth", hint=f"{asks} needs a token: {WAYS}.")
 
 
 def _unused_permissions(config: AppConfig, token: TokenPlan) -> tuple[str, ...]:
@@ -128,14 +127,15 @@ def repository(request: LaunchRequest, clone: ClonePlan | None) -> str | None:
     asked = request.github_access
     if asked is None:
         return clone.repo if clone is not None else None
-    checked_repo(asked, FLAG)
+    origin = request.origin("github_access")
+    checked_repo(asked, str(origin))
     if clone is not None:
         raise IllegalCombination(
-            field=FLAG,
+            field="repository",
             value=asked,
-            origin="command line",
+            origin=str(origin),
             reason=f"the clone of {clone.repo} has a token of its own, and a session has one",
-            hint=f"Leave {FLAG} out; it is for a mounted workspace.",
+            hint=f"Leave {origin.detail} out; it is for a mounted workspace.",
         )
     return asked
 

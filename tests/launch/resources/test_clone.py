@@ -139,7 +139,7 @@ def test_a_directory_that_only_the_file_names_is_overridden() -> None:
 def test_a_repository_and_a_typed_directory() -> None:
     with pytest.raises(IllegalCombination) as caught:
         plan({"workspace.host_path": "/home/ann/src/proj"}, typed(repo="octo/shop"))
-    assert "--repo" in str(caught.value)
+    assert "repository = octo/shop (LaunchRequest.repo)" in str(caught.value)
     assert "/home/ann/src/proj is named as the workspace, too" in str(caught.value)
 
 
@@ -166,13 +166,14 @@ def test_a_host_path_without_effect_is_reported() -> None:
 @pytest.mark.parametrize(
     ("request_", "origins", "flag"),
     [
-        (typed(branch="main"), {}, "--branch"),
+        (typed(branch="main", flags={"branch": "--branch"}), {}, "--branch"),
+        (typed(branch="main"), {}, "LaunchRequest.branch"),
         (typed(), {"workspace.depth": Origin("flag", "--depth")}, "--depth"),
         (typed(), {"workspace.submodules": Origin("flag", "--submodules")}, "--submodules"),
     ],
 )
 def test_a_flag_for_clones_without_a_repository(request_: LaunchRequest, origins: dict[str, Origin], flag: str) -> None:
-    with pytest.raises(MissingRequired, match=rf"--repo \(for {flag}\)"):
+    with pytest.raises(MissingRequired, match=rf"a repository \(for {flag}\)"):
         plan_session(config(origins=origins), request_, facts())
 
 
@@ -234,9 +235,9 @@ NAMES = st.from_regex(r"[A-Za-z0-9._-]{1,100}", fullmatch=True).filter(
 )
 
 
-def refused(check: Callable[[str], str], text: str) -> InvalidValue | None:
+def refused(check: Callable[[str, str], str], text: str) -> InvalidValue | None:
     try:
-        assert check(text) == text
+        assert check(text, "the caller") == text
     except InvalidValue as error:
         return error
     return None
@@ -244,7 +245,7 @@ def refused(check: Callable[[str], str], text: str) -> InvalidValue | None:
 
 @given(OWNERS, NAMES)
 def test_a_repository_s_name(owner: str, name: str) -> None:
-    assert checked_repo(f"{owner}/{name}") == f"{owner}/{name}"
+    assert checked_repo(f"{owner}/{name}", "the caller") == f"{owner}/{name}"
     made = plan(request=LaunchRequest(repo=f"{owner}/{name}"))
     assert resource(made, ClonePlan).directory == f"/work/{name}"
 
@@ -259,9 +260,9 @@ def test_a_repository_s_name(owner: str, name: str) -> None:
 )  # fmt: skip
 def test_invalid_repository_names(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        checked_repo(text)
-    assert caught.value.origin == "flag --repo"
-    assert "--repo " in caught.value.hint or "owner/name" in caught.value.hint
+        checked_repo(text, "the caller")
+    assert caught.value.origin == "the caller"
+    assert "Write octo/" in caught.value.hint or "owner/name" in caught.value.hint
 
 
 @given(st.text(max_size=60))
@@ -283,8 +284,8 @@ def test_any_text_is_a_name_or_an_error(text: str) -> None:
 )  # fmt: skip
 def test_a_pasted_address_gets_a_hint(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        checked_repo(text)
-    assert caught.value.hint == "Write --repo octo/shop."
+        checked_repo(text, "the caller")
+    assert caught.value.hint == "Write octo/shop."
     assert "pw" not in str(caught.value)
 
 

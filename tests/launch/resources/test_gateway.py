@@ -78,14 +78,14 @@ def test_but_not_if_another_one_was_chosen_for_the_session() -> None:
     with pytest.raises(IllegalCombination) as caught:
         planned({"sandbox.network": "default"}, origin=FLAG, allow=("a.example",))
     assert "the network is default (flag --network), not filtered" in caught.value.message
-    assert (caught.value.field, caught.value.origin) == ("network.allow", "flag --allow")
+    assert (caught.value.field, caught.value.origin) == ("network.allow", "LaunchRequest.allow")
 
 
 @pytest.mark.parametrize("text", ["a b", "https://a.example", "@nothing", "*.com", ""])
 def test_a_host_that_is_none_is_refused_with_its_flag(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         planned(allow=(text,))
-    assert (caught.value.field, caught.value.origin) == ("network.allow", "flag --allow")
+    assert (caught.value.field, caught.value.origin) == ("network.allow", "LaunchRequest.allow")
 
 
 def test_a_kernel_of_its_own_cannot_be_reached() -> None:
@@ -107,7 +107,7 @@ def test_ports_cannot_be_published() -> None:
     assert "a sandbox with the filtered network has no ports (sandbox.network = filtered," in caught.value.message
     with pytest.raises(IllegalCombination) as caught:
         plan_session(config({}), typed(publish=("3000:3000",), allow=("a.example",)), facts())
-    assert "(flag --allow)" in caught.value.message
+    assert "(LaunchRequest.allow)" in caught.value.message
 
 
 def test_a_sealed_sandbox_has_none_unless_it_was_chosen_for_it() -> None:

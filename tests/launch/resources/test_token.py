@@ -102,7 +102,7 @@ def test_with_a_token_no_credential_helper_is_asked_either() -> None:
 def test_a_clone_has_its_own_token() -> None:
     with pytest.raises(IllegalCombination) as caught:
         plan(CLONING, LaunchRequest(repo="octo/shop", github_access="octo/other"))
-    assert caught.value.field == "--github-access"
+    assert caught.value.field == "repository"
     assert "octo/shop has a token of its own" in str(caught.value)
 
 
@@ -175,13 +175,13 @@ def test_an_unset_variable_is_refused_before_anything_is_made() -> None:
 def test_invalid_repositories(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         plan(request=typed(github_access=text))
-    assert caught.value.origin == "flag --github-access"
+    assert caught.value.origin == "LaunchRequest.github_access"
 
 
 def test_a_pasted_address_gets_a_hint() -> None:
     with pytest.raises(InvalidValue) as caught:
         plan(request=typed(github_access="https://github.com/octo/shop.git"))
-    assert caught.value.hint == "Write --github-access octo/shop."
+    assert caught.value.hint == "Write octo/shop."
 
 
 @pytest.mark.parametrize(
