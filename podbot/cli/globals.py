@@ -52,11 +52,12 @@ class Globals(Frozen):
         """The options for the library, with a command's own overrides."""
         mine = {"engine_socket": self.engine_socket, "image": self.image}
         given = {key: value for key, value in mine.items() if value is not None}
-        names = {"engine_socket": "--engine-socket", "image": "--image"}
+        names = {"engine_socket": "--engine-socket", "image": "--image", "file": "--config"}
+        named = [*given, *(() if self.config is None else ("file",))]
         return LoadOptions(
             file=self.config,
             overrides={**given, **overrides},
-            flags={"file": "--config", **{key: names[key] for key in given}, **flags},
+            flags={**{key: names[key] for key in named}, **flags},
             environ=environ,
         )
 

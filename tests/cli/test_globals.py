@@ -26,7 +26,12 @@ def test_conversion_to_the_librarys_options() -> None:
     assert options.file == "f.toml"
     assert options.environ == {"A": "1"}
     assert options.overrides == {"engine_socket": "unix:///s", "image": "j", "agent.kind": "codex"}
-    assert options.flags == {"engine_socket": "--engine-socket", "image": "--image", "agent.kind": "--agent"}
+    assert options.flags == {
+        "file": "--config",
+        "engine_socket": "--engine-socket",
+        "image": "--image",
+        "agent.kind": "--agent",
+    }
 
 
 def test_omitted_options_override_nothing() -> None:

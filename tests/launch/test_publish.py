@@ -58,7 +58,7 @@ def test_the_operator_reads_where_they_are_and_a_warning_for_other_machines() ->
 
 def test_an_invalid_port_names_its_origin() -> None:
     with pytest.raises(InvalidValue) as caught:
-        planned("3000")
+        planned("0")
     assert (caught.value.field, caught.value.origin) == ("sandbox.publish", "LaunchRequest.publish")
     with pytest.raises(InvalidValue) as caught:
         planned(configured=("x",))
