@@ -83,7 +83,7 @@ def advised(kind: str) -> set[str]:
     assert login is not None
     assert login.judge is not None
     # Those that select a cloud are no login by themselves, and podbot proposes none of them.
-    alone = {name for name in login.variables if login.judge({}, {name: "true"}, 0).state == "key"}
+    alone = {name for name in login.variables if login.judge({}, {name: "true"}, 0, ()).state == "key"}
     return alone | set(re.findall(r"-e (\w+)", login.advice))
 
 

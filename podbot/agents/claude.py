@@ -13,6 +13,7 @@ from podbot.agents.definition import (
     SETTINGS_OF_OTHERS,
     Agent,
     Build,
+    Command,
     Conversations,
     Family,
     FirstRun,
@@ -95,8 +96,9 @@ def _parsed(document: bytes) -> dict[str, Any]:
     return host if isinstance(host, dict) else {}
 
 
-def judge(files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState:
+def judge(files: LoginFiles, env: Mapping[str, str], now: float, command: Command) -> LoginState:
     """See ``Login.judge``. As ``claude auth status`` says it of each (2.1.330)."""
+    del command  # not read: `--settings`, which can name another file of settings
     try:
         settings = document(files.get(_SETTINGS, b""))
     except Unreadable:  # Claude starts without them

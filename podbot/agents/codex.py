@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from podbot.agents.definition import (
@@ -55,6 +55,10 @@ _LOGIN, _CONFIG = "auth.json", "config.toml"
 _STORE = "cli_auth_credentials_store"
 _TOKEN = "CODEX_ACCESS_TOKEN"  # noqa: S105 - a variable's name
 _KEYS = ("CODEX_API_KEY", "OPENAI_API_KEY")
+_PROVIDER = "model_provider"  # the setting that selects one, and the beginning of the name of their table
+_ADAPTER_CONFIG = "CODEX_CONFIG"  # settings for its adapter, which ignores the words
+# Words by which Codex may use another provider, and podbot does not find out which: it reads no profile's file.
+_OTHER_PROVIDERS = ("--oss", "--local-provider", "--profile", "-p")
 _APP_SERVER = ("app-server", "--listen", "stdio://")
 _ESCAPES = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 
@@ -85,10 +89,7 @@ def _escaped(char: str) -> str:
 
 
 def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) -> ThroughGateway:
-    """A provider of models of its own: with the built-in one, Codex tries WebSockets six times first (0.169).
-
-    Its adapter for ACP ignores the words, and takes the same from a variable.
-    """
+    """A provider of models of its own: with the built-in one, Codex tries WebSockets six times first (0.169)."""
     if "openai" not in addresses:
         return ThroughGateway()
     provider = {
@@ -100,31 +101,38 @@ def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) 
     }
     inline = ", ".join(f"{key}={json.dumps(value)}" for key, value in provider.items())  # JSON's strings are TOML's
     return ThroughGateway(
-        {"CODEX_CONFIG": json.dumps({"model_provider": "podbot", "model_providers": {"podbot": provider}})},
+        {_ADAPTER_CONFIG: json.dumps({"model_provider": "podbot", "model_providers": {"podbot": provider}})},
         ("-c", 'model_provider="podbot"', "-c", f"model_providers.podbot={{{inline}}}"),
     )
 
 
-def judge(files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState:
+def judge(files: LoginFiles, env: Mapping[str, str], now: float, command: Command) -> LoginState:
     """See ``Login.judge``. Of its variables, Codex takes only the token at every start (0.169); podbot turns a key into
-    the login's file, if that has no login."""
+    the login's file, if that has no login. A key of another provider is its login only if that provider is chosen."""
     if is_filled(env.get(_TOKEN)):
         return LoginState("key", _TOKEN)
-    settings = _settings(files.get(_CONFIG))
-    if (other := _other_provider(settings, env)) is not None:
-        return other
+    of_file = settings = _settings(files.get(_CONFIG))
+    for chosen in _of_words(command) if command[:1] == _CODEX[:1] else _of_adapter(env):
+        settings = _merged(settings, chosen)
+    where = _PROVIDER if settings.get(_PROVIDER) != of_file.get(_PROVIDER) else f"{_CONFIG}: {_PROVIDER}"
+    if (provider := _other_provider(settings, env, where)) is not None:
+        return provider
     found = _in_file(files[_LOGIN], now) if _LOGIN in files else NONE
     if _LOGIN not in files and settings.get(_STORE) == "keyring":
         found = LoginState("unreadable", _CONFIG, reason=f"{_STORE} puts it into a keyring of this host")
-    key = first(_KEYS, env)
-    return found if found.works or key is None else LoginState("key", key)
+    if found.works:
+        return found
+    if (key := first(_KEYS, env)) is not None:
+        return LoginState("key", key)
+    other = next((word for word in command if word.partition("=")[0] in _OTHER_PROVIDERS), None)
+    return LoginState("cloud", other.partition("=")[0]) if other is not None else found
 
 
 def _settings(config: bytes | str | None) -> dict[str, Any]:
     """Those of the operator, if they can matter for a login; empty if they cannot be read."""
     if not isinstance(config, bytes) or len(config) > LARGEST:
         return {}
-    if b"model_provider" not in config and _STORE.encode() not in config:
+    if _PROVIDER.encode() not in config and _STORE.encode() not in config:
         return {}
     import tomllib
 
@@ -134,19 +142,54 @@ def _settings(config: bytes | str | None) -> dict[str, Any]:
         return {}
 
 
-def _other_provider(settings: Mapping[str, Any], env: Mapping[str, str]) -> LoginState | None:
+def _of_words(command: Command) -> Iterator[Mapping[str, Any]]:
+    """The settings in its words that can select a provider: ``-c`` with a dotted key, ``=``, and TOML or bare text."""
+    for word, following in zip(command, (*command[1:], ""), strict=True):
+        text = following if word in ("-c", "--config") else word.removeprefix("--config=").removeprefix("-c")
+        key, _, value = text.removeprefix("=").partition("=")
+        if not word.startswith(("-c", "--config")) or not key.startswith(_PROVIDER):
+            continue
+        found = _value(value)
+        for name in reversed(key.split(".")):
+            found = {name.strip(): found}
+        yield found
+
+
+def _value(text: str) -> Any:
+    import tomllib
+
+    try:
+        return tomllib.loads(f"value={text}")["value"]
+    except (ValueError, RecursionError):
+        return text.strip().strip("\"'")
+
+
+def _of_adapter(env: Mapping[str, str]) -> Iterator[Mapping[str, Any]]:
+    try:
+        yield document(env.get(_ADAPTER_CONFIG, "").encode("utf-8", "surrogateescape"))
+    except Unreadable:  # the adapter's to report
+        return
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings, of which those ``above`` count more."""
+    both = {name for name in above if isinstance(below.get(name), dict) and isinstance(above[name], dict)}
+    return {**below, **above, **{name: _merged(below[name], above[name]) for name in both}}
+
+
+def _other_provider(settings: Mapping[str, Any], env: Mapping[str, str], where: str) -> LoginState | None:
     """The login of the provider of models that the settings select, if it is another one than OpenAI."""
-    name = settings.get("model_provider")
+    name = settings.get(_PROVIDER)
     table = settings.get("model_providers")
     table = table.get(name) if isinstance(table, dict) and isinstance(name, str) else None
     if not isinstance(name, str) or name == "openai" or (isinstance(table, dict) and table.get("requires_openai_auth")):
         return None
     variable = table.get("env_key") if isinstance(table, dict) else None
     if not isinstance(variable, str):
-        return LoginState("cloud", f"{_CONFIG}: model_provider")
+        return LoginState("cloud", where)
     if is_filled(env.get(variable)):
         return LoginState("key", variable)
-    return LoginState("blank", f"{_CONFIG}: model_provider", reason=f"it needs the variable {variable[:80]!r}")
+    return LoginState("blank", where, reason=f"it needs the variable {variable[:80]!r}")
 
 
 def _in_file(content: bytes | str, now: float) -> LoginState:
@@ -191,7 +234,6 @@ AGENT = Agent(
         others=frozenset({"chat-gpt"}),
         advice=f"run `podbot login codex`, or {api_key_advice('OPENAI_API_KEY')}",
         instead="an API key (`-e OPENAI_API_KEY`)",
-        any_key=True,
         judge=judge,
     ),
     # `codex exec` takes CODEX_API_KEY, and nothing takes OPENAI_API_KEY: Codex, its App Server and its adapter say

@@ -32,10 +32,9 @@ class Login(Frozen):
     ``variables``: each contains a login, or selects one. ``methods``: ids of the ACP login methods that work inside;
     ``others``: ids of those that do not, as measured. ``advice``: what the operator can do on the host instead.
     ``instead``: the keys and tokens that nothing renews, in place of a copy that can end the host's login.
-    ``needed``: false if it has a model without a login. ``any_key``: it takes the keys of other providers, in variables
-    named SOMETHING_API_KEY. ``workspace``: files there from which it takes variables. ``judge``: what it would log in
-    with, from the files beside its login, its variables, and the time in seconds since the epoch; it knows every place
-    outside the workspace where this agent looks.
+    ``needed``: false if it has a model without a login. ``workspace``: files there from which it takes variables.
+    ``judge``: what it would log in with, from the files beside its login, its variables, the time in seconds since the
+    epoch, and the command that starts it; it knows every place outside the workspace where this agent looks.
     """
 
     variables: tuple[str, ...]
@@ -44,9 +43,8 @@ class Login(Frozen):
     others: frozenset[str] = frozenset()
     instead: str = ""
     needed: bool = True
-    any_key: bool = False
     workspace: tuple[str, ...] = ()
-    judge: Callable[[LoginFiles, Mapping[str, str], float], LoginState] | None = None
+    judge: Callable[[LoginFiles, Mapping[str, str], float, Command], LoginState] | None = None
 
 
 class KeyLogin(Frozen):

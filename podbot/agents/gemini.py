@@ -11,6 +11,7 @@ from podbot.agents.definition import (
     GITCONFIG,
     Agent,
     Build,
+    Command,
     Conversations,
     Login,
     OwnLogin,
@@ -53,8 +54,9 @@ def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) 
     return ThroughGateway({"GEMINI_CLI_SYSTEM_SETTINGS_PATH": _SETTINGS}, files={_SETTINGS: json.dumps(_BY_KEY) + "\n"})
 
 
-def judge(files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState:
+def judge(files: LoginFiles, env: Mapping[str, str], now: float, command: Command) -> LoginState:
     """See ``Login.judge``. In the order of Gemini's own choice; GOOGLE_API_KEY is for Vertex AI only (0.61)."""
+    del command  # it has no word for a login
     for name in _CLOUDS:
         if env.get(name) == "true":
             return LoginState("cloud", name)

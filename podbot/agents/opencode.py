@@ -5,7 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from podbot.agents.definition import Agent, Build, Conversations, Login, OwnLogin, Page, ThroughGateway, api_key_advice
+from podbot.agents.definition import (
+    Agent,
+    Build,
+    Command,
+    Conversations,
+    Login,
+    OwnLogin,
+    Page,
+    ThroughGateway,
+    api_key_advice,
+)
 from podbot.agents.login_state import NONE, LoginFiles, LoginState, Unreadable, account, document, is_filled, seconds
 
 _ASKS = {"edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": "ask", "doom_loop": "ask"}
@@ -13,6 +23,7 @@ _ASKS = {"edit": "ask", "bash": "ask", "webfetch": "ask", "external_directory": 
 _PROVIDERS = {"anthropic": ("anthropic", "/v1"), "openai": ("openai", ""), "google": ("gemini", "/v1beta"),
               "openrouter": ("openrouter", "")}  # fmt: skip
 _LOGIN = "auth.json"
+_KEY = "_API_KEY"  # the end of the name that providers give the variable of their key
 _HISTORY = "/root/.local/share/opencode/history"
 
 
@@ -27,13 +38,17 @@ def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) 
     return ThroughGateway({"OPENCODE_CONFIG_CONTENT": json.dumps({"provider": providers})} if providers else {})
 
 
-def judge(files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState:
-    """See ``Login.judge``. The best of its providers' logins."""
-    del env  # the keys of a hundred providers: see ``Login.any_key``
-    if _LOGIN not in files:
-        return NONE
+def judge(files: LoginFiles, env: Mapping[str, str], now: float, command: Command) -> LoginState:
+    """See ``Login.judge``. The best of its providers' logins: it has a hundred, each with a variable for its key."""
+    del command  # it chooses among the models of those that have a login
+    found = _in_file(files[_LOGIN], now) if _LOGIN in files else NONE
+    key = next((name for name in sorted(env) if name.endswith(_KEY) and is_filled(env[name])), None)
+    return found if found.works or key is None else LoginState("key", key)
+
+
+def _in_file(content: bytes | str, now: float) -> LoginState:
     try:
-        found = [_entry(entry, now) for entry in document(files[_LOGIN]).values() if isinstance(entry, dict)]
+        found = [_entry(entry, now) for entry in document(content).values() if isinstance(entry, dict)]
     except Unreadable as exc:
         return LoginState("unreadable", _LOGIN, reason=str(exc))
     blank = LoginState("blank", _LOGIN)
@@ -63,7 +78,6 @@ AGENT = Agent(
         others=frozenset({"opencode-login"}),
         advice=f"run `podbot login opencode`, or {api_key_advice('OPENROUTER_API_KEY')}, or that of another provider",
         needed=False,
-        any_key=True,
         judge=judge,
     ),
     # It writes into the file that a link leads to (1.18). An entry of the type "wellknown" would make it fetch

@@ -50,11 +50,11 @@ def login(
             raise explained(exc, engine, config, environ) from exc
 
 
-def logins(*, environ: Mapping[str, str] | None = None) -> list[AgentLogin]:
-    """The login that sessions of each agent get: podbot's own, a copy of the host's, or none."""
+def logins(config: AppConfig, *, environ: Mapping[str, str] | None = None) -> list[AgentLogin]:
+    """The login that sessions of each agent get with this configuration, and whether it works."""
     from podbot.management.login_list import list_logins
 
-    return list_logins(environment(environ))
+    return list_logins(environment(environ), config)
 
 
 def logout(agent: str, *, environ: Mapping[str, str] | None = None) -> bool:

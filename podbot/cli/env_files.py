@@ -69,25 +69,10 @@ def _checked(path: str, place: str, environ: Mapping[str, str]) -> str:
 
 
 def _facts(environ: Mapping[str, str]) -> HostFacts:
-    """What is known of this host where no session is planned: which directories no agent was ever given."""
-    from podbot.launch.types import HostFacts
-    from podbot.places import home_dir, runtime_root, state_dir
-    from podbot.session.host_paths import other_homes, with_protected
+    from podbot.session.facts import facts_without_session
+    from podbot.session.host_paths import with_protected
 
-    uid = os.getuid()
-    return with_protected(
-        HostFacts(
-            home=os.path.realpath(home_dir(environ, uid)),
-            cwd="/",
-            uid=uid,
-            env={},
-            nonce="",
-            created="",
-            runtime_dir=os.path.realpath(runtime_root(environ)),
-            state_dir=os.path.realpath(state_dir(environ)),
-            homes=other_homes(uid),
-        )
-    )
+    return with_protected(facts_without_session(environ))
 
 
 def _refused(reason: str, hint: str = "") -> InvalidValue:

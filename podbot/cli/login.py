@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from podbot.execution.runner import ExecIO, ExecStatus
     from podbot.management.login_list import AgentLogin
 
-_SOURCES = {"podbot": "podbot's own", "host": "a copy of this host's", "none": "none"}
-
 
 def mistake(*, agent: str | None, list_: bool, as_json: bool) -> str:
     """An error about the combination of values, or empty."""
@@ -35,7 +33,9 @@ def invoke(g: Globals, *, agent: str | None, list_: bool, as_json: bool) -> int:
     from podbot.api import agent_logins as api
 
     if agent is None:
-        _show(api.logins(), as_json=as_json)
+        from podbot.config.load import load_config
+
+        _show(api.logins(load_config(g.load_options(os.environ, {}, {}))), as_json=as_json)
         return 0
     from podbot.cli.attach import attached, both_terminals
     from podbot.cli.report import Reporter
@@ -104,7 +104,7 @@ def _show(found: list[AgentLogin], *, as_json: bool) -> None:
     for title in ("AGENT", "LOGIN", ""):
         table.add_column(title, overflow="fold")
     for login in found:
-        table.add_row(login.agent, _SOURCES[login.source], escape(printable(_detail(login))))
+        table.add_row(login.agent, escape(printable(login.origin)), escape(printable(_detail(login))))
     console.print(table)
 
 
@@ -114,7 +114,8 @@ def _detail(login: AgentLogin) -> str:
     from podbot.cli.image import age
     from podbot.launch.judged_logins import words
 
-    wrong = "" if login.state.works or login.state.state == "none" else f": {words(login.state)}"
-    if login.since is not None:
-        return f"renewed {age(time.time() - login.since)} ago{wrong}"
-    return f"{login.path}{wrong}" if login.path else f"podbot login {login.agent}"
+    if login.source == "none":
+        return f"podbot login {login.agent}"
+    of = login.path if login.since is None else f"renewed {age(time.time() - login.since)} ago"
+    wrong = "" if login.state.works else words(login.state)
+    return ": ".join(part for part in (of, wrong) if part)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from podbot.agents.login_state import LoginState, iso
-from podbot.agents.registry import agent
 from podbot.config.models import AppConfig
 from podbot.diagnosis.disk_checks import Disks, check_disk, room_for_first
 from podbot.diagnosis.github_checks import check_github
@@ -24,6 +23,7 @@ from podbot.launch.security import asks_for_fuse
 from podbot.management.login_list import AgentLogin
 
 BUILD_ONE = "podbot setup"
+_GIVE_A_VALUE = "give it a value, or leave it out of agent.env_allowlist and sandbox.env"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,34 +76,25 @@ def _config(context: DoctorContext) -> tuple[AppConfig, Check]:
 
 
 def _logins(context: DoctorContext, config: AppConfig) -> Iterator[Check]:
-    """Which login the sessions of each agent get, and whether it works; none if there is no login."""
+    """Which login the sessions of each agent get, and whether it works; without one, only of the configured agent."""
     try:
         found = context.logins(config)
     except PodbotError as exc:
         yield _failed("logins", exc)
         return
-    words = {"podbot": "podbot's own", "host": "a copy of this host's"}
-    there, bad = [], []
-    for login in found:
-        state = login.state
-        if state.state == "none":
-            continue
-        if not state.works:
-            bad.append(login)
-        source = words.get(login.source, "") if state.where.partition(":")[0] not in _variables(login) else ""
-        about = [source or state.where, *([login_words(state)] if not state.works else [])]
-        there.append(f"{login.agent}: {' '.join(about)}{_until(state)}")
-    if bad:
-        meaning = f"Sessions of {', '.join(login.agent for login in bad)} start without a login."
-        advice = f"Run `podbot login {bad[0].agent}`, or log in on this host."
-        yield Check("logins", "warn", ", ".join(there), meaning, advice)
-    elif there:
-        yield Check("logins", "ok", ", ".join(there))
+    shown = [login for login in found if login.state.state != "none" or login.agent == config.agent.kind]
+    if not shown:
+        return
+    there = ", ".join(f"{login.agent}: {_said(login.origin, login.state)}" for login in shown)
+    bad = [login for login in shown if login.advice]
+    meaning = [f"No session of {', '.join(login.agent for login in bad)} gets a login that works."] if bad else []
+    meaning += [f"{login.note}." for login in shown if login.note]
+    advice = bad[0].advice if bad else _GIVE_A_VALUE if meaning else ""
+    yield Check("logins", "warn" if meaning else "ok", there, " ".join(meaning), advice)
 
 
-def _variables(login: AgentLogin) -> tuple[str, ...]:
-    known = agent(login.agent).login
-    return known.variables if known is not None else ()
+def _said(origin: str, state: LoginState) -> str:
+    return f"{origin}{_until(state)}" if state.works or state.state == "none" else f"{origin} {login_words(state)}"
 
 
 def _until(state: LoginState) -> str:

@@ -10,6 +10,7 @@ from podbot.agents.registry import agent as known
 from podbot.config.checks import is_variable_name
 from podbot.config.models import AgentConfig, AppConfig
 from podbot.errors import InvalidValue, MissingRequired
+from podbot.frozen import replace
 from podbot.launch.held_keys import held_keys, key_notes
 from podbot.launch.held_keys import inside as held_inside
 from podbot.launch.judged_logins import inside
@@ -27,22 +28,23 @@ def plan_agent(
 ) -> tuple[AgentPlan, Part]:
     """The agent, and what it adds to the sandbox. Raises InvalidValue, and MissingRequired without a command."""
     words = command_for(config.agent, request.words, workspace.directory if workspace.trusted else None)
-    env, secrets, notes = _variables(config, request, facts)
-    login = inside(config, facts, env)
+    env, secrets, notes = agent_variables(config, request, facts)
+    command = ExecSpec(command=words, workdir=workspace.directory, env=env, secrets=secrets, tty=request.tty)
+    login = inside(config, facts, command)
     files = agent_files(config.agent)
     if login is not None and login.state == "key":
         files |= known(config.agent.kind).key_files.get(login.where, {})
     if keys := held_keys(config, request, facts):
         held = held_inside(config.agent.kind, keys, env)
         files |= held.files
-        env = {**env, **held.env}
         if words[0] == config.agent.kind:  # not of its adapter for another protocol
             words = (words[0], *held.words, *words[1:])
+        command = replace(command, command=words, env={**env, **held.env})
         notes += key_notes(keys)
     agent = AgentPlan(
         kind=config.agent.kind,
         mode=config.agent.mode,
-        command=ExecSpec(command=words, workdir=workspace.directory, env=env, secrets=secrets, tty=request.tty),
+        command=command,
         delegation=config.agent.delegation,
         mcp_servers=config.agent.mcp_servers,
         extra_methods=config.agent.extra_methods,
@@ -65,7 +67,7 @@ def labels(kind: str, mode: str) -> dict[str, str]:
     return {f"{LABEL}.agent": kind, f"{LABEL}.mode": mode}
 
 
-def _variables(
+def agent_variables(
     config: AppConfig, request: LaunchRequest, facts: HostFacts
 ) -> tuple[dict[str, str], frozenset[str], tuple[str, ...]]:
     """The agent's variables, the names of the secret ones, and notes on variables that are unset, changed, ignored."""

@@ -5,32 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from podbot.agents.login_state import NONE, LoginFiles, LoginState, is_filled, iso
+from podbot.agents.definition import Command
+from podbot.agents.login_state import NONE, LoginFiles, LoginState, iso
 from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
+from podbot.launch.command import ExecSpec
 from podbot.launch.resources.login import own_login, selected_family, uses_own_login
 from podbot.launch.types import CredentialSource, HostFacts
 
-_KEY = "_API_KEY"  # the end of the name that providers give the variable of their key
 
-
-def judged(kind: str, files: LoginFiles, env: Mapping[str, str], now: float) -> LoginState | None:
+def judged(
+    kind: str, files: LoginFiles, env: Mapping[str, str], now: float, command: Command = ()
+) -> LoginState | None:
     """The login of an agent with these files and variables; None for an agent of which podbot knows nothing."""
     login = agent(kind).login
-    if login is None or login.judge is None:
-        return None
-    found = login.judge(files, env, now)
-    if found.state == "none" and login.any_key:
-        name = next((name for name in sorted(env) if name.endswith(_KEY) and is_filled(env[name])), None)
-        return LoginState("key", name) if name is not None else found
-    return found
+    return None if login is None or login.judge is None else login.judge(files, env, now, command)
 
 
-def inside(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> LoginState | None:
-    """The login of the configured agent with what its sandbox gets. ``env``: the variables of its command."""
-    unused, given = _unused(config, facts), {**config.sandbox.env, **env}
+def inside(config: AppConfig, facts: HostFacts, command: ExecSpec) -> LoginState | None:
+    """The login of the configured agent, which ``command`` starts, with what its sandbox gets."""
+    unused, given = _unused(config, facts), {**config.sandbox.env, **command.env}
     given = {name: value for name, value in given.items() if name not in unused}
-    return judged(config.agent.kind, _files(config, facts), given, time_of(facts))
+    return judged(config.agent.kind, _files(config, facts), given, time_of(facts), command.command)
 
 
 def copied_login(found: CredentialSource, facts: HostFacts) -> LoginState:
@@ -45,19 +41,16 @@ def time_of(facts: HostFacts) -> float:
     return datetime.fromisoformat(facts.created).timestamp()
 
 
-def login_notes(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> tuple[str, ...]:
+def login_notes(config: AppConfig, facts: HostFacts, command: ExecSpec) -> tuple[str, ...]:
     """What is wrong with the agent's login, and what the operator can do. None if a flag asked for no logins."""
     kind = config.agent.kind
-    login, state = agent(kind).login, inside(config, facts, env)
+    login, state = agent(kind).login, inside(config, facts, command)
     if login is None or state is None:
         return ()
-    given = {**config.sandbox.env, **env}
-    empty = [name for name in login.variables if name in given and not given[name].strip()]
-    notes = (f"{', '.join(empty)}: the value is empty, so it does not log {kind} in",) if empty else ()
-    if state.works or (state.state == "none" and (not login.needed or _unwanted(config))):
+    notes = empty_variables(config, command)
+    advice = login_advice(config, facts, command)
+    if not advice:
         return notes
-    here = next((name for name in facts.login_variables if name not in {*given, *_unused(config, facts)}), "")
-    advice = f"{login.advice}; {here} is set on this host, and not passed (`-e {here}`)" if here else login.advice
     # A repository can bring one of its own. It is neither copied nor used by podbot, so it is not read.
     unread = [name for name in facts.settings if name in login.workspace]
     beside = f" (podbot does not look for one in the workspace's {', '.join(unread)})" if unread else ""
@@ -65,6 +58,26 @@ def login_notes(config: AppConfig, facts: HostFacts, env: Mapping[str, str]) -> 
         return (*notes, f"no login for {kind} was found on this host{beside}; to give it one, {advice}")
     place = _place(config, facts, state.where)
     return (*notes, f"{kind} gets no login that works: {place} {words(state)}{beside}; to give it one, {advice}")
+
+
+def empty_variables(config: AppConfig, command: ExecSpec) -> tuple[str, ...]:
+    """A note on variables of the agent's login that it gets without a value; none if there are none."""
+    login, given = agent(config.agent.kind).login, {**config.sandbox.env, **command.env}
+    variables = login.variables if login is not None else ()
+    empty = [name for name in variables if name in given and not given[name].strip()]
+    return (f"{', '.join(empty)}: the value is empty, so it does not log {config.agent.kind} in",) if empty else ()
+
+
+def login_advice(config: AppConfig, facts: HostFacts, command: ExecSpec) -> str:
+    """What the operator can do for a login that works; empty if there is one, or it is not needed or not wanted."""
+    login, state = agent(config.agent.kind).login, inside(config, facts, command)
+    if login is None or state is None or state.works:
+        return ""
+    if state.state == "none" and (not login.needed or _unwanted(config)):
+        return ""
+    given = {*config.sandbox.env, *command.env, *_unused(config, facts)}
+    here = next((name for name in facts.login_variables if name not in given), "")
+    return f"{login.advice}; {here} is set on this host, and not passed (`-e {here}`)" if here else login.advice
 
 
 def words(state: LoginState) -> str:
@@ -105,7 +118,7 @@ def _place(config: AppConfig, facts: HostFacts, where: str) -> str:
     spec = own_login(kind)
     if uses_own_login(config, facts) and spec is not None and name == os.path.basename(spec.path):
         return f"the login that `podbot login {kind}` made"
-    given = next((found.given for found in facts.credentials if found.family == kind), "")
+    given = next((found.given for found in facts.credentials if found.family == kind and name in found.files), "")
     return os.path.join(given, where)
 
 

@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from podbot.agents.login_state import NONE, LoginFiles, LoginState
-from podbot.agents.registry import agent, known
+from podbot.agents.login_state import NONE, LoginState
+from podbot.agents.registry import agent, families, known
 from podbot.config.models import AppConfig
-from podbot.credentials.login_reading import place_of, read_login_files
 from podbot.errors import InvalidValue
-from podbot.launch.judged_logins import judged
-from podbot.launch.resources.login import own_login, store_of
-from podbot.places import home_dir, private_runtime_root, state_dir
+from podbot.launch.agent_plan import agent_variables
+from podbot.launch.command import ExecSpec
+from podbot.launch.judged_logins import empty_variables, inside, login_advice
+from podbot.launch.resources.login import own_login, store_of, uses_own_login
+from podbot.launch.types import HostFacts, LaunchRequest
+from podbot.places import private_runtime_root, state_dir
+from podbot.session.facts import facts_without_session
 from podbot.session.login_copies import login_store, sweep
+from podbot.session.login_facts import with_logins
 
-LoginSource = Literal["podbot", "host", "none"]
+LoginSource = Literal["podbot", "host", "other", "none"]
 
 
 @dataclass(frozen=True)
 class AgentLogin:
     """The login that sessions of ``agent`` get. ``since``: when podbot's own was made or renewed last, epoch seconds.
 
-    ``path``: the host's login file of which copies are made; empty for another source. ``state``: whether it works.
+    ``source``: ``other`` is a variable, the agent's settings or another provider. ``path``: the host's login file of
+    which copies are made; empty for another source. ``state``: whether it works. ``advice``: what to do for one that
+    works; empty if there is one, or none is needed. ``note``: on variables of a login that are passed in and empty.
     """
 
     agent: str
@@ -33,18 +38,25 @@ class AgentLogin:
     since: float | None = None
     path: str = ""
     state: LoginState = NONE
+    advice: str = ""
+    note: str = ""
+
+    @property
+    def origin(self) -> str:
+        """Where it is from, for people."""
+        return {"podbot": "podbot's own", "host": "a copy of this host's"}.get(self.source, self.state.where) or "none"
 
 
-def list_logins(environ: Mapping[str, str], config: AppConfig | None = None) -> list[AgentLogin]:
-    """The login of each agent whose login podbot can keep. ``config``: which variables agents get; None: none.
+def list_logins(environ: Mapping[str, str], config: AppConfig) -> list[AgentLogin]:
+    """The login that a session of each agent gets whose login podbot can keep, judged as the session's plan does.
 
-    Raises FilesystemError subclasses. A variable that names no directory of an agent makes its login unreadable.
+    Raises FilesystemError subclasses. An invalid value because of which an agent does not start makes its login
+    unreadable.
     """
-    given: dict[str, str] = {}
-    if config is not None:
-        allowed = {name: environ[name] for name in config.agent.env_allowlist if name in environ}
-        given = {**config.sandbox.env, **allowed}
-    return list(_logins(environ, given))
+    given = {name: environ[name] for name in config.agent.env_allowlist if name in environ}
+    facts = replace(facts_without_session(environ), env=given)
+    kinds = [kind for kind in known() if own_login(kind) is not None]
+    return [_login(replace(config, agent=replace(config.agent, kind=kind)), facts, environ) for kind in kinds]
 
 
 def remove_login(environ: Mapping[str, str], kind: str) -> bool:
@@ -58,32 +70,22 @@ def remove_login(environ: Mapping[str, str], kind: str) -> bool:
     return removed
 
 
-def _logins(environ: Mapping[str, str], given: Mapping[str, str]) -> Iterator[AgentLogin]:
-    now = time.time()
-    state, home = os.path.realpath(state_dir(environ)), home_dir(environ)
-    for kind in known():
-        spec = own_login(kind)
-        if spec is None:
-            continue
-        since = login_store(store_of(state, kind), kind).saved_at()
-        family = agent(kind).family
-        try:
-            directory = place_of(family, home, environ) if family is not None else ""
-        except InvalidValue as exc:
-            if since is None:
-                yield AgentLogin(kind, "none", state=LoginState("unreadable", exc.field, reason=exc.reason))
-                continue
-            family, directory = None, ""
-        files: dict[str, bytes | str] = read_login_files(directory, family.files) if family is not None else {}
-        path = os.path.join(directory, family.login) if family is not None else ""
-        if since is not None:
-            files[os.path.basename(spec.path)] = read_login_files(store_of(state, kind), ("login",)).get("login", b"")
-            yield AgentLogin(kind, "podbot", since, state=_state(kind, files, given, now))
-        elif path and os.path.isfile(path):
-            yield AgentLogin(kind, "host", path=path, state=_state(kind, files, given, now))
-        else:
-            yield AgentLogin(kind, "none", state=_state(kind, files, given, now))
-
-
-def _state(kind: str, files: LoginFiles, given: Mapping[str, str], now: float) -> LoginState:
-    return judged(kind, files, given, now) or NONE
+def _login(config: AppConfig, facts: HostFacts, environ: Mapping[str, str]) -> AgentLogin:
+    kind = config.agent.kind
+    try:
+        facts = with_logins(facts, config, environ)
+        variables = agent_variables(config, LaunchRequest(), facts)[0]
+    except InvalidValue as exc:
+        state = LoginState("unreadable", exc.field, reason=exc.reason)
+        return AgentLogin(kind, "other", state=state, advice=exc.remedy)
+    command = ExecSpec(agent(kind).commands.get(config.agent.mode, ()), env=variables)
+    state = inside(config, facts, command) or NONE
+    advice, notes = login_advice(config, facts, command), empty_variables(config, command)
+    found = AgentLogin(kind, "none", state=state, advice=advice, note="".join(notes))
+    spec = own_login(kind)
+    if spec is None or state.where != os.path.basename(spec.path):
+        return found if state.state == "none" else replace(found, source="other")
+    if uses_own_login(config, facts):
+        return replace(found, source="podbot", since=login_store(store_of(facts.state_dir, kind), kind).saved_at())
+    copied = next(each.given for each in facts.credentials if each.family == kind)
+    return replace(found, source="host", path=os.path.join(copied, families()[kind].login))

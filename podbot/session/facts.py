@@ -6,25 +6,21 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from podbot.agents.registry import agent, families
+from podbot.agents.registry import agent
 from podbot.config.models import AppConfig
-from podbot.credentials.login_reading import login_to_copy, place_of, read_login_files
-from podbot.errors import InvalidValue, PathError
+from podbot.errors import PathError
 from podbot.frozen import replace
 from podbot.launch.extra_mounts import KEY as EXTRA
 from podbot.launch.extra_mounts import wanted_mounts
 from podbot.launch.github_auth import source_of
 from podbot.launch.held_keys import BASE_VARIABLES
-from podbot.launch.judged_logins import judged
 from podbot.launch.mounts import SAME_PATH, not_absolute
 from podbot.launch.network_choice import FILTERED, network_of
 from podbot.launch.resources.gateway import HOST_VARIABLES
-from podbot.launch.resources.login import selected_family, store_of
 from podbot.launch.security import FUSE
 from podbot.launch.terminal_variables import NAMES as TERMINAL_VARIABLES
 from podbot.launch.types import (
     Certificates,
-    CredentialSource,
     GitFile,
     HostFacts,
     LaunchRequest,
@@ -33,10 +29,9 @@ from podbot.launch.types import (
     RepositoryFacts,
 )
 from podbot.machine import machine_memory, most_files, most_processes
-from podbot.places import exposed, home_dir, state_dir
+from podbot.places import exposed, home_dir, runtime_root, state_dir
 from podbot.session.host_paths import (
     expanded,
-    kind_of,
     links_on,
     links_to_cwd,
     may_be_in,
@@ -45,6 +40,7 @@ from podbot.session.host_paths import (
     spelled_path,
     with_protected,
 )
+from podbot.session.login_facts import with_logins
 from podbot.session.repository import look_at_repository
 from podbot.session.timezone import time_zone
 
@@ -82,8 +78,6 @@ def collect_facts(
     filtered = network_of(config, request) == FILTERED
     if filtered:
         wanted |= {*HOST_VARIABLES, *BASE_VARIABLES}
-    now = datetime.now(UTC)
-    places = _places(config, home_dir(environ, uid), environ)
     facts = HostFacts(
         home=home,
         cwd=cwd,
@@ -92,7 +86,7 @@ def collect_facts(
         env={key: environ[key] for key in wanted if key in environ},
         nonce=os.urandom(3).hex(),
         placeholder=os.urandom(16).hex() if filtered else "",
-        created=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        created=_now(),
         runtime_dir=os.path.realpath(runtime_dir),
         state_dir=os.path.realpath(state_dir(environ)),
         exposed=tuple(exposed(state_dir(environ))),
@@ -110,28 +104,32 @@ def collect_facts(
         time_zone=time_zone(environ),
         git_name=name,
         git_email=email,
-        credentials=_credentials(config, places, now.timestamp()),
-        login_dirs=tuple((kind, path) for kind, path in places.items() if environ.get(families()[kind].variable)),
-        login_variables=_login_variables(config, environ, now.timestamp()),
-        own_logins=_own_logins(config, state_dir(environ)),
-        own_login=_own_login(config, state_dir(environ)),
         certificates=_certificates(config, home),
         private_key=_private_key(config, home),
         settings=_settings(config, workspace),
         homes=other_homes(uid),
     )
-    return with_protected(facts)
+    return with_protected(with_logins(facts, config, environ))
 
 
-def _login_variables(config: AppConfig, environ: Mapping[str, str], now: float) -> tuple[str, ...]:
-    """Those that are a login by themselves; a cloud's switch needs more."""
-    kind = config.agent.kind
-    login = agent(kind).login
-    found = []
-    for name in login.variables if login is not None else ():
-        state = judged(kind, {}, {name: environ[name]}, now) if name in environ else None
-        found += [name] if state is not None and state.state == "key" else []
-    return tuple(found)
+def facts_without_session(environ: Mapping[str, str]) -> HostFacts:
+    """What is known of this host where no session is planned: which directories no agent was ever given."""
+    uid = os.getuid()
+    return HostFacts(
+        home=os.path.realpath(home_dir(environ, uid)),
+        cwd="/",
+        uid=uid,
+        env={},
+        nonce="",
+        created=_now(),
+        runtime_dir=os.path.realpath(runtime_root(environ)),
+        state_dir=os.path.realpath(state_dir(environ)),
+        homes=other_homes(uid),
+    )
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _kernel(config: AppConfig) -> tuple[int, int]:
@@ -236,50 +234,6 @@ def _private_key(config: AppConfig, home: str) -> tuple[str, ...]:
     if not os.path.isabs(path) or "\0" in path:
         return ()
     return tuple(dict.fromkeys((os.path.normpath(path), os.path.realpath(path))))
-
-
-def _places(config: AppConfig, home: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The directory of each family. Raises InvalidValue for one that is to be copied, and that its variable forbids."""
-    places = {}
-    for name, family in families().items():
-        try:
-            places[name] = place_of(family, home, environ)
-        except InvalidValue:
-            if selected_family(config, name):
-                raise
-    return places
-
-
-def _credentials(config: AppConfig, places: Mapping[str, str], now: float) -> tuple[CredentialSource, ...]:
-    """The credential families that exist on the host. Dangling links are skipped; unreadable ones are refused later."""
-    found = []
-    for name, given in places.items():
-        family = families()[name]
-        if kind_of(given) == "missing":
-            continue
-        files = read_login_files(given, family.files)
-        alone = False
-        if family.login in files:
-            files[family.login], alone = login_to_copy(
-                name, files[family.login], renewable=config.creds.copy_refresh_tokens
-            )
-        state = judged(name, files, {}, now)
-        works, renews = state is not None and state.works, state is not None and state.renews
-        source = os.path.realpath(given)
-        # A link is copied with the file in the family that it leads to.
-        alone = alone and not os.path.islink(os.path.join(source, family.login))
-        found.append(CredentialSource(name, given, source, family.target, works, renews, files, alone))
-    return tuple(found)
-
-
-def _own_logins(config: AppConfig, state: str) -> tuple[str, ...]:
-    kind = config.agent.kind
-    known = agent(kind).own_login is not None
-    return (kind,) if known and os.path.isfile(os.path.join(store_of(state, kind), "login")) else ()
-
-
-def _own_login(config: AppConfig, state: str) -> bytes | str | None:
-    return read_login_files(store_of(state, config.agent.kind), ("login",)).get("login")
 
 
 def git_identity(environ: Mapping[str, str], seconds: float = GIT_SECONDS) -> tuple[str | None, str | None]:

@@ -18,11 +18,11 @@ PAST, LATER = 1_700_000_000, 1_900_000_000
 SECRET = "c4n4ry-token"
 
 
-def judge(kind: str, files: LoginFiles, env: dict[str, str] | None = None) -> LoginState:
+def judge(kind: str, files: LoginFiles, env: dict[str, str] | None = None, command: tuple[str, ...] = ()) -> LoginState:
     login = agent(kind).login
     assert login is not None
     assert login.judge is not None
-    return login.judge(files, env or {}, NOW)
+    return login.judge(files, env or {}, NOW, command)
 
 
 def jwt(**claims: Any) -> str:
@@ -148,6 +148,76 @@ def test_the_settings_and_variables_of_codex(
     assert (found.state, found.where) == expected
 
 
+PROVIDED = 'model_providers.x={name="x", env_key="X_KEY"}'
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "expected"),
+    [
+        ((), {"X_KEY": SECRET}, ("usable", "auth.json")),
+        (("-c", 'model_provider="x"', "-c", PROVIDED), {"X_KEY": SECRET}, ("key", "X_KEY")),
+        (("-cmodel_provider=x", f"--config={PROVIDED}", "exec"), {"X_KEY": SECRET}, ("key", "X_KEY")),
+        (("--config", "model_provider=x", "-c", "model_providers.x.env_key=X_KEY"), {}, ("blank", "model_provider")),
+        (("-c", "model_provider='x'"), {"Y_KEY": SECRET}, ("key", "Y_KEY")),  # config.toml describes it
+        (("-c", "model_provider=ollama"), {}, ("cloud", "model_provider")),
+        (("-c", "model_provider=openai"), {}, ("usable", "auth.json")),
+        (("-c", "model=x", "-c", "-c", "-c"), {}, ("usable", "auth.json")),
+        (("--oss",), {}, ("usable", "auth.json")),
+    ],
+)
+def test_a_provider_that_the_words_of_codex_choose(
+    words: tuple[str, ...], env: dict[str, str], expected: tuple[str, str]
+) -> None:
+    config = b'[model_providers.x]\nenv_key = "Y_KEY"\n'
+    found = judge("codex", {**LOGIN, "config.toml": config}, env, ("codex", *words))
+    assert (found.state, found.where) == expected
+    assert judge("codex", LOGIN, env, ("codex-acp", *words)).where == "auth.json", "the adapter ignores words"
+
+
+def test_a_provider_that_the_words_of_codex_choose_over_the_settings() -> None:
+    config = {**LOGIN, "config.toml": OTHER + b'env_key = "X_KEY"'}
+    assert judge("codex", config, {}, ("codex",)).state == "blank"
+    assert judge("codex", config, {}, ("codex", "-c", "model_provider=openai")).where == "auth.json"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--oss",), ("cloud", "--oss")),
+        (("exec", "--profile", "mine"), ("cloud", "--profile")),
+        (("--profile=mine",), ("cloud", "--profile")),
+        (("exec", "hello"), ("none", "")),
+    ],
+)
+def test_a_provider_that_podbot_cannot_find_out_is_no_missing_login(
+    words: tuple[str, ...], expected: tuple[str, str]
+) -> None:
+    found = judge("codex", {}, {}, ("codex", *words))
+    assert (found.state, found.where) == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ('{"model_provider": "x", "model_providers": {"x": {"env_key": "X_KEY"}}}', ("key", "X_KEY")),
+        ('{"model_provider": "openai"}', ("none", "")),
+        ("{", ("none", "")),
+        ("[1]", ("none", "")),
+        ("\udcff", ("none", "")),  # a byte that is not UTF-8, as Python has it in a variable
+    ],
+)
+def test_a_provider_in_the_variable_of_codex_s_adapter(given: str, expected: tuple[str, str]) -> None:
+    env = {"CODEX_CONFIG": given, "X_KEY": SECRET}
+    found = judge("codex", {}, env, ("codex-acp",))
+    assert (found.state, found.where) == expected
+    assert judge("codex", {}, env, ("codex",)).state == "none", "Codex itself does not read it"
+
+
+@given(words=st.lists(st.sampled_from(["-c", "--config", "codex"]) | st.text(max_size=9).map("model_provider".__add__)))
+def test_no_words_fail(words: list[str]) -> None:
+    assert judge("codex", {}, {}, ("codex", *words)).where != "auth.json"
+
+
 @pytest.mark.parametrize(
     ("kind", "files", "env", "expected"),
     [
@@ -161,6 +231,9 @@ def test_the_settings_and_variables_of_codex(
         ("opencode", {"auth.json": b'{"a": {"type": "api", "key": ""}, "b": {"key": "k"}}'}, {}, ("key", None)),
         ("opencode", {"auth.json": b'{"a": {"access": "k", "expires": 1700000000000}}'}, {}, ("expired", PAST)),
         ("opencode", {"auth.json": b"{}"}, {}, ("blank", None)),
+        ("opencode", {"auth.json": b"{}"}, {"X_API_KEY": "k"}, ("key", None)),  # of another provider
+        ("opencode", {}, {"X_API_KEY": "k"}, ("key", None)),
+        ("opencode", {}, {"X_API_KEY": " "}, ("none", None)),
         ("opencode", {}, {}, ("none", None)),
     ],
 )

@@ -52,6 +52,22 @@ def test_the_list_shows_each_agent_s_login(store: LoginStore, capfd: Capture) ->
     }  # fmt: skip
 
 
+def test_the_list_is_of_what_the_configuration_gives_to_sessions(
+    store: LoginStore, capfd: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.save(json.dumps(CODEX).encode())
+    monkeypatch.setenv("PODBOT_CREDS_COPY_PODBOT", "false")
+    monkeypatch.setenv("PODBOT_AGENT_ENV_ALLOWLIST", "GEMINI_API_KEY")
+    monkeypatch.setenv("GEMINI_API_KEY", "c4n4ry")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "relative")
+    assert main(["login", "--list"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert "CLAUDE_CONFIG_DIR" in lines[1]
+    assert "'relative' is not an absolute path" in lines[1]
+    assert lines[2].split() == ["codex", "none", "podbot", "login", "codex"]
+    assert lines[3].split() == ["gemini", "GEMINI_API_KEY"]
+
+
 def test_logout_removes_it_and_says_what_it_does_not(store: LoginStore, capfd: Capture) -> None:
     store.save(json.dumps(CODEX).encode())
     assert main(["logout", "codex"]) == 0

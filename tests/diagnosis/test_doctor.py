@@ -108,7 +108,7 @@ def test_the_logins_that_sessions_get_are_one_line() -> None:
         AgentLogin("claude", "host", path="/h", state=works),
         AgentLogin("codex", "podbot", 1.0, state=LoginState("key", "auth.json")),
         AgentLogin("gemini", "none"),
-        AgentLogin("opencode", "none", state=LoginState("key", "X_API_KEY")),
+        AgentLogin("opencode", "other", state=LoginState("key", "X_API_KEY")),
     )
     found = {check.name: check for check in diagnose(context(logins=lambda _config: logins))}
     assert found["logins"].status == "ok"
@@ -118,9 +118,10 @@ def test_the_logins_that_sessions_get_are_one_line() -> None:
 
 
 def test_a_login_that_does_not_work_is_a_warning() -> None:
+    ended = LoginState("expired", ".credentials.json", 1_000_000_000.0)
     logins = (
-        AgentLogin("claude", "host", path="/h", state=LoginState("expired", ".credentials.json", 1_000_000_000.0)),
-        AgentLogin("codex", "host", path="/h", state=LoginState("key", "OPENAI_API_KEY")),
+        AgentLogin("claude", "host", path="/h", state=ended, advice="run `podbot login claude`"),
+        AgentLogin("codex", "other", state=LoginState("key", "OPENAI_API_KEY")),
     )
     found = {check.name: check for check in diagnose(context(logins=lambda _config: logins))}["logins"]
     assert found.status == "warn"
@@ -128,7 +129,23 @@ def test_a_login_that_does_not_work_is_a_warning() -> None:
         "claude: a copy of this host's expired at 2001-09-09T01:46:40Z, and has no token that renews it, "
         "codex: OPENAI_API_KEY"
     )
-    assert "podbot login claude" in found.fix
+    assert found.meaning == "No session of claude gets a login that works."
+    assert found.fix == "run `podbot login claude`"
+
+
+def test_of_agents_without_a_login_the_configured_one_is_a_warning() -> None:
+    advice = "run `podbot login {}`"
+    logins = [AgentLogin(kind, "none", advice=advice.format(kind)) for kind in ("claude", "codex")]
+    found = {check.name: check for check in diagnose(context(logins=lambda _config: logins))}["logins"]
+    assert (found.status, found.found, found.fix) == ("warn", "claude: none", "run `podbot login claude`")
+
+
+def test_an_empty_key_beside_a_login_that_works_is_a_warning() -> None:
+    works = LoginState("usable", ".credentials.json")
+    logins = [AgentLogin("claude", "host", path="/h", state=works, note="X_KEY: the value is empty")]
+    found = {check.name: check for check in diagnose(context(logins=lambda _config: logins))}["logins"]
+    assert (found.status, found.meaning) == ("warn", "X_KEY: the value is empty.")
+    assert "agent.env_allowlist" in found.fix
 
 
 @pytest.mark.parametrize(
@@ -214,7 +231,7 @@ def test_the_reference_page_lists_every_check_and_no_other() -> None:
     github = [
         Check(name, "ok", "") for name in ("github-token", *GITHUB_CHECKS)
     ]  # tests/diagnosis/test_github_checks.py holds them
-    logins = (AgentLogin("claude", "host", path="/h", state=LoginState("blank")),)
+    logins = (AgentLogin("claude", "host", path="/h", state=LoginState("blank"), advice="log in"),)
     whole = context(
         machine=seen_by_podman(replace(USER, keys=KernelKeys(1, 200, 20, 20000), shared=SHARED)),
         certificates=lambda _config: iter([Check("certificates", "ok", "")]),

@@ -198,7 +198,10 @@ def test_a_setting_that_podbot_overrides_is_reported(value: str) -> None:
             {"agent.kind": "claude", "agent.env_allowlist": ("CLAUDE_CODE_OAUTH_TOKEN",)},
             (), {"CLAUDE_CODE_OAUTH_TOKEN": "s"}, "",
         ),
-        ({"agent.kind": "codex", "agent.env_allowlist": ("MISTRAL_API_KEY",)}, (), {"MISTRAL_API_KEY": "s"}, ""),
+        (
+            {"agent.kind": "codex", "agent.env_allowlist": ("MISTRAL_API_KEY",)},
+            (), {"MISTRAL_API_KEY": "s"}, "run `podbot login codex`",
+        ),
         ({"agent.kind": "gemini", "sandbox.env": {"GOOGLE_GENAI_USE_VERTEXAI": "true"}}, (), {}, ""),
         ({"agent.kind": "gemini"}, (), {}, 'agent.env_allowlist = ["GEMINI_API_KEY"]'),
         ({"agent.kind": "opencode"}, (), {}, ""),  # has models for those without a login

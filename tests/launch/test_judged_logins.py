@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from podbot.agents.login_state import LoginState
 from podbot.errors import MountRefused
 from podbot.launch.describe import describe
 from podbot.launch.plan import plan_session
@@ -79,10 +80,23 @@ def test_a_key_that_works_hides_the_file_and_an_empty_one_does_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("codex", "CODEX_ACCESS_TOKEN"), ("claude", "CLAUDE_CODE_USE_MANTLE"), ("codex", "X_API_KEY")]
+    ("kind", "name"),
+    [("codex", "CODEX_ACCESS_TOKEN"), ("claude", "CLAUDE_CODE_USE_MANTLE"), ("opencode", "X_API_KEY")],
 )
 def test_a_login_by_another_variable_is_no_missing_one(kind: str, name: str) -> None:
     assert "no login" not in notes_of(plan(kind, given={name: "1"}))
+
+
+def test_a_key_of_another_provider_is_no_login_for_codex_that_has_not_chosen_it() -> None:
+    for name in ("ANTHROPIC_API_KEY", "BRAVE_API_KEY"):
+        assert "no login for codex was found on this host" in notes_of(plan("codex", given={name: SECRET}))
+    words = ("-c", "model_provider=x", "-c", 'model_providers.x.env_key="X_API_KEY"')
+    found = config({"agent.kind": "codex"})
+    made = plan_session(found, typed(env={"X_API_KEY": SECRET}, words=words), facts())
+    assert "no login" not in notes_of(made)
+    assert made.agent.login == LoginState("key", "X_API_KEY")
+    text = notes_of(plan_session(found, typed(words=words), facts(credentials=(CODEX,))))
+    assert "codex gets no login that works: model_provider has no login: it needs the variable 'X_API_KEY'" in text
 
 
 @pytest.mark.parametrize(

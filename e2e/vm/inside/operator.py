@@ -60,8 +60,9 @@ def workspace() -> Iterator[str]:
 
 
 def doctor(env: Mapping[str, str] | None = None) -> dict[str, dict[str, Any]]:
-    """``podbot doctor --json``: its checks by name."""
-    done = podbot("doctor", "--json", env=env, check=False)
+    """``podbot doctor --json``: its checks by name. With a login of nobody, because it warns if there is none."""
+    login = {"PODBOT_AGENT_ENV_ALLOWLIST": "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY": "of-no-account"}
+    done = podbot("doctor", "--json", env={**login, **(env or {})}, check=False)
     return {check["name"]: check for check in json.loads(done.stdout)}
 
 

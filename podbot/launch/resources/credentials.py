@@ -86,12 +86,12 @@ def plan(context: Context) -> Part | None:
     own = context.config.agent.kind if uses_own_login(context.config, context.facts) else ""
     notes = [note for source in found.sources for note in _copying(source, context.facts, (own, found.keyed))]
     if found.keyed:
-        variable = inside(context.config, context.facts, context.command.env)
+        variable = inside(context.config, context.facts, context.command)
         notes.append(f"{found.keyed} gets a login that podbot makes of {variable.where if variable else 'its key'}")
     home = {**context.config.sandbox.env, **context.command.env}.get("HOME", HOME)
     if os.path.normpath(home) != HOME and found.has_login:
         notes.append(f"HOME is {home!r} for the agent, which may then not find its login: podbot puts it below {HOME}")
-    return Part(found, notes=(*notes, *login_notes(context.config, context.facts, context.command.env)))
+    return Part(found, notes=(*notes, *login_notes(context.config, context.facts, context.command)))
 
 
 def copied_targets(sandbox: SandboxPlan) -> tuple[str, ...]:
@@ -138,7 +138,7 @@ def _key(config: AppConfig, facts: HostFacts, command: ExecSpec) -> str:
 
     A placeholder for a key that the gateway holds is none: the agent's settings name its variable.
     """
-    spec, state = agent(config.agent.kind).key_login, inside(config, facts, command.env)
+    spec, state = agent(config.agent.kind).key_login, inside(config, facts, command)
     if spec is None or state is None or state.state != "key" or state.where not in spec.variables:
         return ""
     value = {**config.sandbox.env, **command.env}[state.where].strip()
