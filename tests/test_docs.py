@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ import podbot
 from podbot import errors
 from podbot.cli.commands import COMMANDS, Command
 from podbot.cli.options import COMMON, HELP
+from podbot.engine.check import packages_of
+from podbot.engine.podman.engine_machine import missing_programs
+from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.events import Event
 
 ROOT = Path(__file__).parents[1]
@@ -67,6 +71,12 @@ def test_every_command_and_its_options_are_in_the_reference(command: Command) ->
     assert {option for option in spellings(command) if not mentions(text, option)} == set()
 
 
+def test_the_table_of_commands_has_each_command_once() -> None:
+    beginning = read(DOCS / "reference" / "cli.md").partition("\n## ")[0]
+    rows = re.findall(r"(?m)^\| \[`([a-z-]+)`\]\(#podbot-([a-z-]+)\) \| \S", beginning)
+    assert sorted(rows) == sorted({(command.path[0], command.path[0]) for command in COMMANDS})
+
+
 def test_the_options_of_all_commands_are_in_the_reference() -> None:
     shared = section(read(DOCS / "reference" / "cli.md"), "Global options")
     assert {option for option in COMMON_TO_ALL | BEFORE_ONLY if not mentions(shared, option)} == set()
@@ -97,6 +107,23 @@ def _event_kind(node: ast.AST) -> set[str]:
         if isinstance(kind, ast.Constant):
             return {str(kind.value)}
     return set()
+
+
+# --- what other places say, too --------------------------------------------------------------
+
+
+def test_the_explanation_repeats_the_measured_figure() -> None:
+    row = re.search(r"(?m)^\| `podbot run … -- true` \|.*\| ([0-9.]+) \(", read(DOCS / "reference" / "figures.md"))
+    assert row
+    assert f"took {row[1]} times as long" in read(DOCS / "explanation" / "why-podbot.md")
+
+
+def test_the_uninstall_page_names_every_package_that_set_up_may_install() -> None:
+    page = section(read(DOCS / "how-to" / "uninstall.md"), "6. Packages of the system")
+    bare = PodmanFacts(distribution=("debian",), uid=1000)
+    machines = [(replace(bare, cgroups=kind), number) for kind in ("v1", "v2") for number in ((4, 3), (5, 4))]
+    programs = [name for facts, number in machines for name in missing_programs(facts, number, debian=True)]
+    assert set(packages_of(bare, programs)) - set(re.findall(r"[a-z0-9-]+", page)) == set()
 
 
 # --- errors and the library ------------------------------------------------------------------

@@ -67,7 +67,7 @@ class ConnectionFailed(ContainerError):
 
 
 class HealthCheckFailed(ContainerError):
-    """The server at the endpoint is not a healthy engine of its kind, or did not answer within 10 s."""
+    """The server at the endpoint is not a healthy engine of its kind, or gave no answer in time."""
 
     endpoint: str
     reason: str
