@@ -47,4 +47,4 @@ def test_an_import_without_the_library_is_one_error_with_a_remedy(world: World) 
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert last.startswith("podbot.errors.base.ExtraUnusable: podbot[weakincentives] cannot be used: ")
-    assert "Use Python 3.13 or later" in last or "pip install 'podbot[weakincentives]'" in last
+    assert "Use Python 3.13 or later" in last or "pip install '.[weakincentives]'" in last

@@ -126,6 +126,13 @@ def test_the_uninstall_page_names_every_package_that_set_up_may_install() -> Non
     assert set(packages_of(bare, programs)) - set(re.findall(r"[a-z0-9-]+", page)) == set()
 
 
+def test_no_text_proposes_to_install_podbot_from_an_index() -> None:
+    """There is no release on one."""
+    texts = [*PAGES, *(ROOT / "podbot").rglob("*.py"), *(ROOT / "docs" / "man").iterdir()]
+    install = re.compile(r"(?:pip3?|pipx|uv tool) install (?:--?[a-z-]+ )*'?podbot\b")
+    assert [page_id(path) for path in texts if path.name != "CHANGELOG.md" and install.search(read(path))] == []
+
+
 # --- errors and the library ------------------------------------------------------------------
 
 

@@ -142,8 +142,8 @@ COMMANDS = (
         This is for an agent's settings: the agent starts this command and talks to it over stdin and stdout. Its tools
         for files, search, a shell and Python work on copies of what --mount names. With --backend podman, the default,
         they work in sandboxes without a network: nothing else of this machine can be reached, and nothing on it
-        changes. With --http it serves on loopback instead, to clients that have a token. Needs the extra:
-        pip install 'podbot[mcp]'.
+        changes. With --http it serves on loopback instead, to clients that have a token. Needs the extra;
+        in a clone of podbot: uv tool install '.[mcp]', or: pipx install '.[mcp]'.
 
         Example: podbot mcp --mount ~/src/shop
 

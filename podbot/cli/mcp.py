@@ -39,7 +39,10 @@ def invoke(
     if token_file is not None and http is None:
         raise UsageError(command=_COMMAND, reason="--token-file is only for --http")
     if importlib.util.find_spec("mcp") is None:
-        hint = "Install podbot with its extra: `pip install 'podbot[mcp]'`."
+        hint = (
+            "Install podbot with its extra, from a clone of it: `uv tool install --reinstall '.[mcp]'`, or"
+            " `pipx install --force '.[mcp]'`."
+        )
         raise ExtraUnusable(extra="mcp", reason="mcp is not installed", hint=hint)
     streams = stdio_guard.engage()
     if http is None and is_terminal(streams.stdin):

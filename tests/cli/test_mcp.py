@@ -75,7 +75,8 @@ def test_at_a_terminal_it_says_who_starts_it(capfd: Capture) -> None:
 def test_without_the_extra_it_says_how_to_install_it(capfd: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)  # as where the package is missing
     assert main(["mcp"]) == 1
-    assert "pip install 'podbot[mcp]'" in capfd.readouterr().err
+    text = capfd.readouterr().err
+    assert "from a clone of it: `uv tool install --reinstall '.[mcp]'`, or `pipx install --force '.[mcp]'`" in text
 
 
 @pytest.mark.parametrize("line", ["mcp", "mcp --mount .", "-v mcp --http 0", "mcp --mount x --read-only"])

@@ -32,7 +32,7 @@ def test_the_version_that_podbot_was_tested_with(version: str) -> None:
     [
         ((3, 11), None, "it needs Python 3.13 or later, and this is 3.11", "Use Python 3.13"),
         ((3, 12), "0.27.0", "it needs Python 3.13 or later, and this is 3.12", "Use Python 3.13"),
-        ((3, 13), None, "weakincentives is not installed", "pip install 'podbot[weakincentives]'"),
+        ((3, 13), None, "weakincentives is not installed", "from a clone of podbot: pip install '.[weakincentives]'"),
         ((3, 13), "0.28.0", "it needs weakincentives 0.27, and 0.28.0 is installed", "pip install"),
         ((3, 13), "0.270.0", "it needs weakincentives 0.27, and 0.270.0 is installed", "pip install"),
         ((3, 14), "1.0", "it needs weakincentives 0.27, and 1.0 is installed", "pip install"),
