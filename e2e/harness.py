@@ -135,11 +135,17 @@ class World:
         return ["run", "--workspace", workspace or self.workspace(), "--agent", "custom", *flags, "--", *words]
 
     @contextlib.contextmanager
-    def session(self, *words: str, flags: tuple[str, ...] = (), workspace: str = "") -> Iterator[str]:
+    def session(
+        self,
+        *words: str,
+        flags: tuple[str, ...] = (),
+        workspace: str = "",
+        env: Mapping[str, str] | None = None,
+    ) -> Iterator[str]:
         """A running session of a custom agent (``sleep`` by default); yields its name; it is stopped afterwards."""
         name = f"e2e-{uuid.uuid4().hex[:8]}"
         command = words or ("sleep", "600")
-        run = self.start(*self._run(command, workspace, ("--name", name, *flags)))
+        run = self.start(*self._run(command, workspace, ("--name", name, *flags)), env=env or {})
         try:
             wait_for(lambda: self.container(name).get("State") == "running", what=f"{name} to run", child=run)
             yield name

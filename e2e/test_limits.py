@@ -7,13 +7,16 @@ import os
 import resource
 import time
 import uuid
+from typing import Any
 
 import pytest
 
+import podbot
 from e2e.harness import ROOTLESS, World, processes, small_disk, wait_for
 from e2e.host.pipe import pipe
 from podbot.machine import machine_memory
 
+REQUEST = podbot.LaunchRequest(trusted_workspace=True)
 SMALL = {"PODBOT_SANDBOX_MEMORY": "128m", "PODBOT_SANDBOX_PIDS": "100"}
 
 
@@ -32,6 +35,18 @@ def assert_reported(world: World) -> None:
     assert "sandbox.memory = 128m" in line
     assert "sandbox.pids = 100" in line
     assert "a session can exhaust this machine" in line
+
+
+def config(world: World, workspace: str, **keys: object) -> podbot.AppConfig:
+    given = {"workspace.source": "host_mount", "workspace.host_path": workspace, **keys}
+    return podbot.load_config(podbot.LoadOptions(environ=world.env, overrides=given))
+
+
+def events(world: World, kind: str, name: str, *words: str) -> list[dict[str, Any]]:
+    """What `podbot exec` of a command reports of this kind, as JSON."""
+    lines = world.podbot("--log-format", "json", "exec", name, "--", *words).stderr.splitlines()
+    found = [json.loads(line) for line in lines if line.startswith("{")]
+    return [event for event in found if event["kind"] == kind]
 
 
 def test_the_defaults_are_shown_and_set(world: World, enforced: bool) -> None:
@@ -181,6 +196,52 @@ def test_low_disk_space_is_reported_at_the_start(own_world: World) -> None:
     assert "the disk is full: 0 MB are free on the file system of the workspace" in full.stderr or ROOTLESS
 
 
+@pytest.mark.skipif(ROOTLESS, reason="podbot itself would not see the file system, as above")
+@pytest.mark.parametrize(
+    ("options", "fills", "said"),
+    [
+        ("100m", "head -c 200M /dev/zero > big", "the disk is full: 0 MB are free on the file system of the workspace"),
+        (
+            "100m,nr_inodes=200",
+            "for number in $(seq 300); do : > $number || exit 1; done",
+            "out of inodes: no file can be made on the file system of the workspace",
+        ),
+    ],
+    ids=["space", "inodes"],
+)
+def test_a_command_that_failed_on_a_full_disk_says_so(own_world: World, options: str, fills: str, said: str) -> None:
+    """Issue 29.7, as text, as an event, and in the library's results."""
+    place = os.path.join(own_world.root, "work", "full")
+    os.makedirs(os.path.dirname(place))
+    fill, empties = ("sh", "-c", fills), ("sh", "-c", "rm -f big [0-9]*")
+    with small_disk(own_world, place, options):
+        with own_world.session(workspace=place) as name:
+            done = own_world.podbot("exec", name, "--", *fill)
+            assert done.returncode != 0
+            assert said in done.stderr
+            assert place in done.stderr
+            # Nothing is said of a full disk on which nothing has failed.
+            assert said not in own_world.podbot("exec", name, "--", "true", check=True).stderr
+            (event,) = events(own_world, "disk.full", name, *fill)
+            assert (event["level"], event["path"]) == ("warning", place)
+            assert (event["inodes"] == 0) is ("inodes" in options)
+            with podbot.open_shell(config(own_world, place), name, environ=own_world.env) as shell:
+                assert shell.execute(fill).disk_full
+                assert not shell.execute(empties).disk_full
+                assert not shell.execute(["false"]).disk_full
+        with podbot.sandbox(config(own_world, place), REQUEST, environ=own_world.env) as box:
+            assert not box.run(["false"]).disk_full
+            result = box.run(fill)
+            assert (result.success, result.disk_full) == (False, True)
+            assert result.summary.endswith("; a disk was full")
+            assert box.shell.execute(fill).disk_full
+            box.run(empties)
+        request = podbot.LaunchRequest(words=fill, trusted_workspace=True)
+        made, silent = config(own_world, place, **{"agent.kind": "custom"}), podbot.ExecIO(None, None, None)
+        status = podbot.run(made, request, io=silent, environ=own_world.env).status
+        assert (status.code != 0, status.disk_full) == (True, True)
+
+
 def test_a_command_that_the_kernel_killed_for_memory_says_so(world: World, enforced: bool) -> None:
     if not enforced:
         assert_reported(world)
@@ -191,14 +252,74 @@ def test_a_command_that_the_kernel_killed_for_memory_says_so(world: World, enfor
     assert "out of memory: the kernel killed the agent; the limit is 128 MiB (sandbox.memory, " in done.stderr
     assert "PODBOT_SANDBOX_MEMORY" in done.stderr.split("out of memory", 1)[1].splitlines()[0], done.stderr
     logged = world.agent(*hog, env=SMALL, flags=("--log-format", "json")).stderr.splitlines()
-    events = [json.loads(line) for line in logged if line.startswith("{")]
-    (event,) = [event for event in events if event["kind"] == "agent.out_of_memory"]
+    found = [json.loads(line) for line in logged if line.startswith("{")]
+    (event,) = [event for event in found if event["kind"] == "agent.out_of_memory"]
     assert (event["level"], event["limit"]) == ("warning", 128 << 20)
     assert "out of memory" not in world.agent("sh", "-c", "kill -KILL $$", env=SMALL).stderr
     with world.session(flags=("--memory", "128m")) as name:
         done = world.podbot("exec", name, *hog)
     assert done.returncode == 137
     assert "out of memory: the kernel killed the command; the limit is 128 MiB (sandbox.memory)" in done.stderr
+
+
+FORKS = """
+import subprocess, sys
+found = []
+try:
+    while True: found.append(subprocess.Popen(["sleep", "600"]))
+except BlockingIOError:
+    for one in found: one.kill()
+    for one in found: one.wait()
+    sys.exit(3)
+"""
+
+
+def test_a_command_that_could_start_no_more_processes_says_so(world: World, enforced: bool) -> None:
+    """Issue 29.7, as text, as an event, and in the library's results."""
+    if not enforced:
+        assert_reported(world)
+        return
+    forks = ("python3", "-c", FORKS)
+    with world.session(env=SMALL) as name:
+        done = world.podbot("exec", name, "--", *forks)
+        assert done.returncode == 3
+        (line,) = [line for line in done.stderr.splitlines() if "out of processes: the kernel refused " in line]
+        assert line.endswith("; the limit is 100 (sandbox.pids)")
+        # Neither an earlier command's event nor one that did no harm is told.
+        assert "out of processes" not in world.podbot("exec", name, "--", "false").stderr
+        harmless = world.podbot("exec", name, "--", "python3", "-c", FORKS.replace("exit(3)", "exit(0)"), check=True)
+        assert "out of processes" not in harmless.stderr
+        (event,) = events(world, "exec.out_of_processes", name, *forks)
+        assert (event["level"], event["session"], event["limit"]) == ("warning", name, 100)
+        assert event["refused"] >= 1
+        with podbot.open_shell(config(world, world.workspace()), name, environ=world.env) as shell:
+            assert shell.execute(forks).forks_refused >= 1
+            assert shell.execute(["false"]).forks_refused == 0
+    made = config(world, world.workspace(), **{"sandbox.pids": 100, "agent.kind": "custom"})
+    with podbot.sandbox(made, REQUEST, environ=world.env) as box:
+        result, other = box.run(forks), box.run(["false"])
+    assert (result.exit_code, result.forks_refused >= 1, other.forks_refused) == (3, True, 0)
+    assert result.summary.endswith("; the sandbox had as many processes as it may")
+    request = podbot.LaunchRequest(words=forks, trusted_workspace=True)
+    found: list[podbot.Event] = []
+    silent = podbot.ExecIO(None, None, None)
+    status = podbot.run(made, request, io=silent, environ=world.env, emit=found.append).status
+    assert (status.code, status.forks_refused >= 1) == (3, True)
+    (told,) = [event for event in found if event.kind == "sandbox.out_of_processes"]
+    assert (told.fields["limit"], told.fields["refused"]) == (100, status.forks_refused)
+
+
+def test_a_command_for_which_no_process_is_left_says_so(world: World, enforced: bool) -> None:
+    if not enforced:
+        assert_reported(world)
+        return
+    stays = FORKS.replace("    for one in found: one.kill()\n", "    open('up', 'w').close()\n")
+    workspace = world.workspace()
+    with world.session("python3", "-c", stays, workspace=workspace, env=SMALL) as name:
+        wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the sandbox to be full")
+        done = world.podbot("exec", name, "--", "true")
+    assert done.returncode == 126, done.stderr
+    assert "out of processes: the kernel refused 1 process in the sandbox; the limit is 100" in done.stderr
 
 
 def test_what_an_agent_survives_is_reported_at_its_end(world: World, enforced: bool) -> None:

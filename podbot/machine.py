@@ -88,11 +88,15 @@ class MachineFacts(Frozen):
 
 
 class Disk(Frozen):
-    """The file system for ``path``: free bytes for this user, and the device number."""
+    """The file system for ``path``: free bytes for this user, the device number, and how many more files it can have.
+
+    ``inodes`` is None where a file system has no such number, as btrfs.
+    """
 
     path: str
     free: int
     device: int
+    inodes: int | None = None
 
 
 def disk(path: str) -> Disk | None:
@@ -102,7 +106,8 @@ def disk(path: str) -> Disk | None:
         there = os.path.dirname(there)
     try:
         found = os.statvfs(there)
-        return Disk(path, found.f_bavail * found.f_frsize, os.stat(there).st_dev)
+        inodes = found.f_favail if found.f_files > 0 else None
+        return Disk(path, found.f_bavail * found.f_frsize, os.stat(there).st_dev, inodes)
     except OSError:
         return None
 

@@ -27,11 +27,11 @@ NAMES = {
     "json": "dumps loads",
     "operator": "itemgetter",
     "os": "O_CLOEXEC O_CREAT O_DIRECTORY O_EXCL O_NOCTTY O_NOFOLLOW O_NONBLOCK O_PATH O_RDONLY O_RDWR "
-    "O_WRONLY POSIX_SPAWN_DUP2 WEXITSTATUS WIFSIGNALED WNOHANG WTERMSIG X_OK _exit access chdir chmod close dup dup2 "
-    "environb execve execvp fchmod fchown fork fsdecode fstat getcwd getcwdb geteuid getgid getpid getppid getuid "
-    "getxattr kill killpg link listdir listxattr mkdir open openpty path pipe posix_spawn pread read rename rmdir "
-    "scandir set_blocking set_inheritable setgid setgroups setsid setuid setxattr stat stat_result strerror sysconf "
-    "umask unlink urandom utime waitpid write writev",
+    "O_WRONLY POSIX_SPAWN_DUP2 ST_RDONLY WEXITSTATUS WIFSIGNALED WNOHANG WTERMSIG X_OK _exit access chdir chmod close "
+    "dup dup2 environb execve execvp fchmod fchown fork fsdecode fstat getcwd getcwdb geteuid getgid getpid getppid "
+    "getuid getxattr kill killpg link listdir listxattr mkdir open openpty path pipe posix_spawn pread read rename "
+    "rmdir scandir set_blocking set_inheritable setgid setgroups setsid setuid setxattr stat stat_result statvfs "
+    "strerror sysconf umask unlink urandom utime waitpid write writev",
     "os.path": "isdir isfile join sameopenfile",
     "re": "DOTALL IGNORECASE compile error escape sub",
     "resource": "RLIMIT_AS RLIM_INFINITY getrlimit setrlimit",

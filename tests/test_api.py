@@ -383,6 +383,17 @@ def test_exec(engine: Closable, place: Place) -> None:
     assert engine.closed == 1
 
 
+@pytest.mark.parametrize(("code", "looks"), [(0, 0), (3, 1)])
+def test_exec_asks_the_engine_for_the_disk_only_after_a_command_that_failed(
+    engine: Closable, place: Place, code: int, looks: int
+) -> None:
+    engine.start(engine.create(container("any", marks={})))
+    engine.on("it", lambda _: code)
+    podbot.exec_(configured(place), "any", podbot.ExecSpec(command=("it",)), io=SILENT, environ=environ(place))
+    began = max(number for number, call in enumerate(engine.calls) if call[0] == "exec_start")
+    assert [call[0] for call in engine.calls[began:]].count("inspect") == looks
+
+
 def test_exec_in_no_container(engine: Closable, place: Place) -> None:
     with pytest.raises(ContainerNotFound):
         podbot.exec_(configured(place), "no", podbot.ExecSpec(command=("x",)), io=SILENT, environ=environ(place))

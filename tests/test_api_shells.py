@@ -100,6 +100,7 @@ def test_a_session_that_is_being_opened(engine: FakeEngine, place: Place) -> Non
     plan = {
         "container": {"workdir": "/work", "network": "none", "guest": []},
         "resources": {"guest": {"directory": "/g"}},
+        "workspace": {"source": "/src", "target": "/work", "read_only": False},
     }
     waited = []
     with session_directory(place.directory("mine"), engine.endpoint) as directory:
@@ -113,7 +114,7 @@ def test_a_session_that_is_being_opened(engine: FakeEngine, place: Place) -> Non
                 directory.move("running", container="c", plan=plan)
 
         found = running_session(engine, place.environ, "mine", sleep=sleep)
-    assert (len(waited), found) == (3, ShellTarget("/g", "/work", network_enabled=False))
+    assert (len(waited), found) == (3, ShellTarget("/g", "/work", network_enabled=False, disks=("/src", "")))
 
 
 def test_a_session_that_does_not_run(engine: FakeEngine, config: podbot.AppConfig, environ: dict[str, str]) -> None:

@@ -119,11 +119,11 @@ def exec_(
         container = _meant(container, environ, connect)
         if is_name(container):  # of anything else (".", ".engine") the directory would be no session's, and get a file
             stack.enter_context(in_use(os.path.join(runtime_root(environ), container)))
-        status = None
+        status, by_engine = None, False
         if (guest := _guest_of(config, environ, container)) is not None:
             status = run_in_guest(guest, container, spec, io, waker, connect=connect)
         if status is None:
-            engine = connect()
+            engine, by_engine = connect(), True
             report_left(engine, environ, emit, spare=container)
             try:
                 status = run_exec(engine, container, spec, io, waker)
@@ -133,11 +133,23 @@ def exec_(
                 # A kept session has no directory here after a reboot: only the engine knows its name.
                 container = container_meant(engine, container).name
                 status = run_exec(engine, container, spec, io, waker)
-        if status.out_of_memory:
+        if status.code:  # nothing is looked at after a command that ended well
             from podbot.session.limits_reached import tell_command_limits
 
-            tell_command_limits(connect, container, status, emit)
+            workspace = _written(environ, container, connect() if by_engine else None)
+            status = tell_command_limits(connect, container, status, emit, workspace=workspace, by_engine=by_engine)
         return status
+
+
+def _written(environ: Mapping[str, str], container: str, engine: Engine | None) -> str:
+    """The directory of this host that commands of this user's session can write to, or empty.
+
+    ``engine``: which ran the command, if no guest did, and where the container may be another one of that name.
+    """
+    from podbot.session.directory import record_of
+
+    record = record_of(environ, container)
+    return record.workspace if record is not None and (engine is None or record.is_on(engine)) else ""
 
 
 def _meant(given: str, environ: Mapping[str, str], connect: Callable[[], Engine]) -> str:

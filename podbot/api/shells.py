@@ -41,6 +41,7 @@ def open_shell(
     SandboxStopped for one that does not run, SandboxPaused, and ContainerError subclasses; InvalidWorkingDirectory for
     ``root``.
     """
+    from podbot.session.disk_notice import full_disks
     from podbot.session.shells import running_session, shell_in
 
     environ = environment(environ)
@@ -59,6 +60,7 @@ def open_shell(
         network_enabled=found.network_enabled,
         limits=limits,
         validator=validator,
+        disk_full=lambda: any(full_disks(*found.disks)),
     )
 
 

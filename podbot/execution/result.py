@@ -24,6 +24,8 @@ class _Printed:
     timed_out: bool
     signal: int | None
     out_of_memory: bool
+    forks_refused: int
+    disk_full: bool
 
     @property
     def success(self) -> bool:
@@ -37,7 +39,8 @@ class _Printed:
 
         words = _visible(shlex.join(self.command)).replace("\n", "\\n")
         words = words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"
-        notes = "; some of its output is missing" if self.truncated else ""
+        notes = f"; {met}" if not self.out_of_memory and (met := limits_met(self)) else ""
+        notes += "; some of its output is missing" if self.truncated else ""
         return f"{words}: {self._end()} after {self.duration_seconds:.3g} s{notes}"
 
     def _end(self) -> str:
@@ -68,7 +71,9 @@ class ExecutionResult(_Printed):
     ``stdout``, ``stderr``: its output, empty when it was not captured; bytes that are not UTF-8 became replacement
     characters. ``cwd``: the directory inside. ``truncated``: some of the output is missing. ``signal``: the signal
     that killed it, or by which podbot ended it, else None. ``out_of_memory``: the kernel killed it because the
-    sandbox's memory was used up. ``print`` shows all of it that a person wants to see.
+    sandbox's memory was used up. ``forks_refused``: how many new processes it refused the sandbox meanwhile, because
+    of the limit of processes. ``disk_full``: the command failed, and then a file system was full that it could write
+    to. ``print`` shows all of it that a person wants to see.
     """
 
     exit_code: int
@@ -81,6 +86,8 @@ class ExecutionResult(_Printed):
     timed_out: bool = False
     signal: int | None = None
     out_of_memory: bool = False
+    forks_refused: int = 0
+    disk_full: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -97,6 +104,18 @@ class BytesResult(_Printed):
     timed_out: bool = False
     signal: int | None = None
     out_of_memory: bool = False
+    forks_refused: int = 0
+    disk_full: bool = False
+
+
+def limits_met(result: _Printed) -> str:
+    """Which limits of the sandbox may be why the command failed, in words; empty if none, or if it did not fail."""
+    if result.success:
+        return ""
+    met = ["the sandbox's memory was used up"] * result.out_of_memory
+    met += ["the sandbox had as many processes as it may"] * (result.forks_refused > 0)
+    met += ["a disk was full"] * result.disk_full
+    return ", and ".join(met)
 
 
 def _shortened(text: str) -> str:

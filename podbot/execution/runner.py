@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from podbot.engine.port import Engine, Size
 from podbot.errors import CommandSurvived, DiskFull, OutputClosed, PodbotError
-from podbot.execution.codes import BY_SIGNAL
+from podbot.execution.codes import BY_SIGNAL, NOT_A_CAUSE
 from podbot.execution.command_control import CommandStart, LeftCommand, Started, terminated
 from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
 from podbot.frozen import Frozen, replace
@@ -55,7 +55,8 @@ class ExecStatus(Frozen):
     ``out_of_memory``: it was killed because the sandbox's memory was used up. ``memory_kills``: how many of the
     sandbox's processes the kernel killed for that meanwhile; ``forks_refused``: how many new ones it refused because of
     the limit of processes. All three are known of a command that ran to its end, if the guest ran it or the sandbox has
-    a control group on this host.
+    a control group on this host. ``disk_full``: it failed, and then a file system was full that it could write to; of
+    the workspace's, and of the sandbox's own without a guest, only the callers know that look there.
     """
 
     code: int
@@ -63,6 +64,12 @@ class ExecStatus(Frozen):
     out_of_memory: bool = False
     memory_kills: int = 0
     forks_refused: int = 0
+    disk_full: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether it started, and ended by itself with another status than 0: a limit may be why."""
+        return self.signal is None and self.code not in NOT_A_CAUSE
 
 
 def run_exec(
@@ -288,4 +295,5 @@ class ExecSession:
             out_of_memory=ended.out_of_memory and ending is None,
             memory_kills=ended.memory_kills,
             forks_refused=ended.forks_refused,
+            disk_full=ended.disk_full and ending is None,
         )

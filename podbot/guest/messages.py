@@ -16,7 +16,8 @@ _TEXT = frames.TEXT_LIMIT
 _PIDS = 1 << 22  # the kernel's limit for process ids
 _TOTAL = 1 << 53
 _IDS = (1 << 32) - 1
-_COUNTS = {"memory_kills": 0, "forks_refused": 0}  # an older podbot's guest, in a kept session, lacks them
+# What the guest of an older podbot, in a kept session, does not say.
+_NEWER: Mapping[str, Any] = {"memory_kills": 0, "forks_refused": 0, "disk_full": False}
 
 
 class Malformed(ValueError):
@@ -82,7 +83,7 @@ class Ended(Frozen):
     the kernel killed a process of the sandbox because memory ran out. ``seconds``: from start to end. ``survivors``:
     the number of processes that KILL did not end within 5 s. ``memory_kills``: how many of the sandbox's processes
     the kernel killed meanwhile because memory ran out; ``forks_refused``: how many new ones it refused because of the
-    limit of processes.
+    limit of processes. ``disk_full``: it failed, and then the file system of ``/`` was full.
     """
 
     code: int
@@ -93,6 +94,7 @@ class Ended(Frozen):
     survivors: int = 0
     memory_kills: int = 0
     forks_refused: int = 0
+    disk_full: bool = False
 
 
 class GuestFacts(Frozen):
@@ -158,7 +160,7 @@ def facts_from(payload: bytes) -> GuestFacts:
 
 def ended_from(payload: bytes | Mapping[str, Any]) -> Ended:
     """Raises Malformed."""
-    message = {**_COUNTS, **(parsed(payload) if isinstance(payload, bytes) else payload)}
+    message = {**_NEWER, **(parsed(payload) if isinstance(payload, bytes) else payload)}
     signal = message.get("signal")
     return Ended(
         code=_number(message, "code", 0, 255),
@@ -169,6 +171,7 @@ def ended_from(payload: bytes | Mapping[str, Any]) -> Ended:
         survivors=_number(message, "survivors", 0, _PIDS),
         memory_kills=_number(message, "memory_kills", 0, _TOTAL),
         forks_refused=_number(message, "forks_refused", 0, _TOTAL),
+        disk_full=_flag(message, "disk_full"),
     )
 
 

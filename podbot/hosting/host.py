@@ -177,7 +177,7 @@ def _carried_out(
             emit(
                 Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code})
             )
-            tell_limits_reached(box.engine, box.plan, status, origin, emit)
+            status = tell_limits_reached(box.engine, box.plan, status, origin, emit)
         if successor is not None and end.client_left is not None and not directory.handed_over:
             successor.clean_up_unless_soon(time.monotonic() - end.client_left)
     return status, directory

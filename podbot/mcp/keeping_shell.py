@@ -87,6 +87,8 @@ class KeepingShell:
             timed_out=ended.timed_out,
             signal=ended.signal,
             out_of_memory=ended.out_of_memory,
+            forks_refused=ended.forks_refused,
+            disk_full=ended.disk_full,
         )
 
     def execute_script(

@@ -6,17 +6,17 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from podbot.engine.port import Engine
 from podbot.errors import ContainerError, PodbotError
 from podbot.events import Emit, Event
 from podbot.execution.runner import ExecStatus
-from podbot.session.disk_notice import full_disks
-from podbot.session.orphans import is_ours
+from podbot.frozen import replace
+from podbot.machine import disk
+from podbot.session.disk_notice import Look, full_disks, written
 
 if TYPE_CHECKING:
+    from podbot.engine.port import Engine
     from podbot.launch.types import SandboxPlan
 
-_NOT_A_CAUSE = (0, 126, 127)  # it ended well, or did not start
 _MANY = 1_000_000  # the counts come from inside, where an agent could claim any
 
 
@@ -26,11 +26,13 @@ def tell_limits_reached(
     status: ExecStatus,
     origin: Callable[[str], object],
     emit: Emit,
-) -> None:
-    """Report the limits that the agent of a session reached, while its container exists.
+    *,
+    look: Look = disk,
+) -> ExecStatus:
+    """Report the limits that the agent of a session reached, while its container exists; returns the whole status.
 
     ``origin`` returns where a key's value comes from. The limits are those that the engine has applied, or, if it does
-    not answer, the planned ones.
+    not answer, the planned ones. ``look``: see ``full_disks``.
     """
     session = plan.session
     if status.memory_kills or status.forks_refused:
@@ -39,27 +41,71 @@ def tell_limits_reached(
         if status.out_of_memory or (status.memory_kills and memory):
             emit(_out_of_memory(session, status, memory, f"{origin('sandbox.memory')}"))
         if status.forks_refused and pids:
-            emit(_out_of_processes(session, status, pids, f"{origin('sandbox.pids')}"))
-    if status.code not in _NOT_A_CAUSE and status.signal is None and engine.local:
+            text = _refused(status, pids, f"sandbox.pids, {origin('sandbox.pids')}")
+            fields = {"session": session, "limit": pids, "origin": f"{origin('sandbox.pids')}"}
+            emit(Event("warning", "sandbox.out_of_processes", text, {**fields, "refused": status.forks_refused}))
+    if status.failed and engine.local:
         with contextlib.suppress(ContainerError):
-            for event in full_disks(plan.workspace, engine.inspect(session).storage):
-                emit(event)
+            status = _with_disks(status, written(plan.workspace), engine.inspect(session).storage, emit, look)
+    return status
 
 
-def tell_command_limits(connect: Callable[[], Engine], container: str, status: ExecStatus, emit: Emit) -> None:
-    """Report that a command of ``podbot exec`` was killed because memory ran out.
+def tell_command_limits(
+    connect: Callable[[], Engine],
+    container: str,
+    status: ExecStatus,
+    emit: Emit,
+    *,
+    workspace: str = "",
+    by_engine: bool = False,
+    look: Look = disk,
+) -> ExecStatus:
+    """Report the limits that a command of ``podbot exec`` reached and that may be why it failed; returns the whole
+    status.
 
-    ``connect`` opens the engine, which knows the limit; that memory ran out is known without it. The container may be
-    any, and sandbox.memory is not the key of one that podbot did not create.
+    ``connect`` opens the engine, which knows the limits; that one was reached is known without it, except, where the
+    engine ran the command (``by_engine``), of the disk with the container's own files. ``workspace``: see ``written``;
+    ``look``: see ``full_disks``. The container may be any, and the keys of ``sandbox`` are not those of one that podbot
+    did not create.
     """
-    if not status.out_of_memory:
-        return
-    text, limit = "out of memory: the kernel killed the command", None
+    if status.out_of_memory or (status.forks_refused and status.code != 0):
+        _tell_counted(connect, container, status, emit)
+    if not status.failed:
+        return status
+    storage = ""
+    if by_engine or status.disk_full:  # a guest that sees room there saves the engine a question
+        with contextlib.suppress(PodbotError):
+            engine = connect()
+            storage = engine.inspect(container).storage if engine.local else ""
+    return _with_disks(status, workspace, storage, emit, look)
+
+
+def _tell_counted(connect: Callable[[], Engine], container: str, status: ExecStatus, emit: Emit) -> None:
+    memory = pids = None
+    is_known = ours = False
     with contextlib.suppress(PodbotError):
+        from podbot.session.orphans import is_ours  # 10 ms (measured), which few commands need
+
         engine = connect()
-        limit = engine.confinement(container).memory_limit
-        text += f"; {_memory(limit, 'sandbox.memory' if is_ours(engine.inspect(container)) else '')}"
-    emit(Event("warning", "exec.out_of_memory", text, {"session": container, "limit": limit}))
+        found = engine.confinement(container)
+        ours = is_ours(engine.inspect(container))
+        is_known, memory, pids = True, found.memory_limit, found.pids_limit
+    if status.out_of_memory:
+        text = "out of memory: the kernel killed the command"
+        text += f"; {_memory(memory, 'sandbox.memory' if ours else '')}" if is_known else ""
+        emit(Event("warning", "exec.out_of_memory", text, {"session": container, "limit": memory}))
+    if status.forks_refused and status.code != 0 and (pids or not is_known):  # see tell_limits_reached
+        text = _refused(status, pids, "sandbox.pids" if ours else "")
+        fields = {"session": container, "limit": pids, "refused": status.forks_refused}
+        emit(Event("warning", "exec.out_of_processes", text, fields))
+
+
+def _with_disks(status: ExecStatus, workspace: str, storage: str, emit: Emit, look: Look) -> ExecStatus:
+    """Report the file systems that are full, and return the status with that."""
+    for event in full_disks(workspace, storage, look=look):
+        emit(event)
+        status = replace(status, disk_full=True)
+    return status
 
 
 def _applied(engine: Engine, session: str) -> tuple[int | None, int | None] | None:
@@ -86,11 +132,10 @@ def _memory(limit: int | None, key: str) -> str:
     return f"{text} ({key})" if key else text
 
 
-def _out_of_processes(session: str, status: ExecStatus, limit: int, origin: str) -> Event:
+def _refused(status: ExecStatus, limit: int | None, key: str) -> str:
     text = f"out of processes: the kernel refused {_processes(status.forks_refused)} in the sandbox"
-    text += f"; the limit is {limit:,} (sandbox.pids, {origin})"
-    fields = {"session": session, "limit": limit, "origin": origin, "refused": status.forks_refused}
-    return Event("warning", "sandbox.out_of_processes", text, fields)
+    text += f"; the limit is {limit:,}" if limit else ""
+    return f"{text} ({key})" if limit and key else text
 
 
 def _processes(number: int) -> str:

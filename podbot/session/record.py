@@ -83,6 +83,17 @@ class SessionRecord(Frozen):
         return directory if isinstance(directory, str) else None
 
     @property
+    def workspace(self) -> str:
+        """The directory of this host that its commands can write to, or empty. Without planning's modules."""
+        plan: Any = self.plan
+        try:
+            mount = plan["workspace"]
+            source = "" if mount["read_only"] is not False else mount["source"]
+        except (KeyError, TypeError):
+            return ""
+        return source if isinstance(source, str) else ""
+
+    @property
     def leased(self) -> bool:
         """Whether its sandbox ends by itself when its podbot does. Without planning's modules."""
         plan: Any = self.plan

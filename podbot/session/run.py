@@ -87,7 +87,7 @@ def _carried_out(
             command = plan.agent.command
             status = run_exec(box.engine, session, command, recorded, wake, sandbox_ends=True, guest=box.guest)
         emit(Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code}))
-        tell_limits_reached(box.engine, box.plan, status, origin, emit)
+        status = tell_limits_reached(box.engine, box.plan, status, origin, emit)
     offer_to_resume(plan.sandbox, began=began, kept=box.directory.kept, emit=emit)
     return status, box
 

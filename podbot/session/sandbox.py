@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from podbot.engine.port import Engine
-from podbot.errors import ContainerNotFound, InvalidValue
+from podbot.errors import ContainerError, ContainerNotFound, InvalidValue
 from podbot.execution.capture import Kept, StartTimer, run_fed
 from podbot.execution.result import BytesResult, ExecutionResult
 from podbot.launch.command import ExecSpec
+from podbot.machine import disk
+from podbot.session.disk_notice import Look, full_disks, written
 from podbot.session.opening import OpenSandbox
 from podbot.session.shells import connected, explained, shell_in
 from podbot.shell.cancellation import waiting_for
@@ -62,18 +64,23 @@ class Sandbox:
         connect: Callable[[], Engine],
         *,
         timer: StartTimer = threading.Timer,
+        look: Look = disk,
     ) -> None:
-        """``connect``: opens further connections to the engine. ``timer``: measures the timeouts of commands."""
+        """``connect``: opens further connections to the engine. ``timer``: measures the timeouts of commands. ``look``:
+        see ``full_disks``.
+        """
         self._opened = opened
         self._connect = connect
         self._engines = EnginePool(connect)
         self._timer = timer
+        self._look = look
         self._made: list[_Closable] = []
         self._changed = threading.Condition()  # protects the attributes below, and is never held during a command
         self._calls = 0  # of ``run`` and its kin, in progress
         self._over = False
         self._channels: list[_Closable] = []
         self._shell: PodmanShell | None = None
+        self._storage: str | None = None  # see ContainerInfo; None: not asked for yet
 
     @property
     def name(self) -> str:
@@ -153,6 +160,7 @@ class Sandbox:
                 guest=self._opened.guest, timer=self._timer,
             )  # fmt: skip
             seconds = time.monotonic() - begun
+            disk_full = status.disk_full or (status.failed and self._is_disk_full(engine))
         # Only the timeout posts a signal to this wake pipe, and the cancellation of a call, whose result nobody sees.
         timed_out = status.signal is not None
         return {
@@ -164,7 +172,22 @@ class Sandbox:
             "timed_out": timed_out,
             "signal": status.signal,
             "out_of_memory": status.out_of_memory,
+            "forks_refused": status.forks_refused,
+            "disk_full": disk_full,
         }
+
+    def _is_disk_full(self, engine: Engine) -> bool:
+        """Whether a file system is full that commands write to. Asked after a command that failed."""
+        if self._storage is None:
+            with contextlib.suppress(ContainerError):
+                self._storage = engine.inspect(self.name).storage
+        return any(full_disks(written(self._opened.plan.workspace), self._storage or "", look=self._look))
+
+    def _look_at_disks(self) -> bool:
+        """As :meth:`_is_disk_full`, for a shell, which may have outlived the sandbox."""
+        with contextlib.suppress(ContainerError), self._call(), self._engines.engine() as engine:
+            return self._is_disk_full(engine)
+        return False
 
     @contextlib.contextmanager
     def _call(self) -> Iterator[None]:
@@ -228,6 +251,7 @@ class Sandbox:
             network_enabled=spec.network != "none",
             limits=limits,
             validator=validator,
+            disk_full=self._look_at_disks,
         )
         self._add(shell, self._made)
         return shell

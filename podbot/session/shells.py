@@ -23,6 +23,7 @@ from podbot.guest.messages import GuestCommand, JobState
 from podbot.guest.open_channel import open_channel
 from podbot.session.directory import record_of
 from podbot.session.orphans import our_container
+from podbot.shell.call import DiskFull, unknown_disks
 from podbot.shell.engine_commands import EngineCommands
 from podbot.shell.podman_shell import PodmanShell
 from podbot.shell.ports import Commands, JobHandle, OnOutput, RunningCommand
@@ -122,11 +123,12 @@ def shell_in(
     network_enabled: bool,
     limits: ShellLimits | None,
     validator: CommandValidator | None,
+    disk_full: DiskFull = unknown_disks,
 ) -> PodmanShell:
     """A shell in a running container; it connects when its first command is run.
 
     ``directory``: the directory on this host with the socket of the container's guest; None: there is no socket.
-    ``user``: see PodmanShell.
+    ``user``: see PodmanShell. ``disk_full``: see Call.
     """
     return PodmanShell(
         lambda: connected(connect, container, directory, user),
@@ -137,15 +139,20 @@ def shell_in(
         limits=limits,
         validator=validator,
         explain=lambda error: explained(connect, container, error),
+        disk_full=disk_full,
     )
 
 
 class ShellTarget(Frozen):
-    """``guest``: the directory of its guest's socket on this host, or None. ``workdir``: its workspace, inside."""
+    """``guest``: the directory of its guest's socket on this host, or None. ``workdir``: its workspace, inside.
+
+    ``disks``: what full_disks looks at, here.
+    """
 
     guest: str | None
     workdir: str
     network_enabled: bool
+    disks: tuple[str, str] = ("", "")
 
 
 def running_session(
@@ -173,4 +180,5 @@ def running_session(
     spec = plan.get("container") if isinstance(plan.get("container"), dict) else {}
     workdir, network = spec.get("workdir"), spec.get("network")
     root = workdir if isinstance(workdir, str) and workdir.startswith("/") else "/"
-    return ShellTarget(record.guest, root, network not in (None, "none"))
+    disks = (record.workspace, container.storage if engine.local else "")
+    return ShellTarget(record.guest, root, network not in (None, "none"), disks)

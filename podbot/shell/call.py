@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from podbot.errors import CommandSurvived
+from podbot.execution.codes import NOT_A_CAUSE
 from podbot.guest.messages import Ended, GuestCommand
 from podbot.shell.output_budget import Kept
 from podbot.shell.requests import argv_of, directory_of, env_of, stdin_of, timeout_of, words_of
@@ -17,19 +18,27 @@ from podbot.shell.validator import CommandValidator
 HOST = "this machine"
 _ON_HOST = "A process that survives KILL waits in the kernel, often for a disk or a network, and ends after that."
 TIMED_OUT = -1  # the exit code of a command that exceeded its time limit
+DiskFull = Callable[[], bool]
+
+
+def unknown_disks() -> bool:
+    """See ``disk_full`` of Call: nobody looks."""
+    return False
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """``words``: the command as it appears in the result. ``data``: its stdin.
 
-    ``where``: the container that runs it, or HOST, for messages.
+    ``where``: the container that runs it, or HOST, for messages. ``disk_full``: whether a file system is full now that
+    it could write to; called after it has failed.
     """
 
     words: tuple[str, ...]
     command: GuestCommand
     data: bytes = b""
     where: str = ""
+    disk_full: DiskFull = unknown_disks
 
     def survived(self) -> CommandSurvived:
         """The error for a command that may still run."""
@@ -40,6 +49,11 @@ class Call:
         """Raise CommandSurvived if KILL did not end all its processes."""
         if ended.survivors:
             raise self.survived()
+
+    def met_full_disk(self, ended: Ended) -> bool:
+        """Whether it failed, and a file system was full that it could write to."""
+        failed = ended.code not in NOT_A_CAUSE and not ended.timed_out
+        return ended.disk_full or (failed and self.disk_full())
 
 
 def checked(
@@ -57,9 +71,10 @@ def checked(
     timeout: float | None,
     endless: bool = False,
     discard: bool = False,
+    disk_full: DiskFull = unknown_disks,
 ) -> Call:
     """The call, after every argument was validated. ``timeout`` None: the default of ``limits``; with ``endless``, no
-    time limit. ``user``: see GuestCommand.
+    time limit. ``user``: see GuestCommand. ``disk_full``: see Call.
 
     Raises InvalidCommand, InvalidWorkingDirectory and CommandBlocked.
     """
@@ -80,7 +95,7 @@ def checked(
     )
     if validator is not None:
         validator.validate(command)
-    return Call(words, asked, data, where)
+    return Call(words, asked, data, where, disk_full)
 
 
 def text_result(call: Call, ended: Ended, kept: Kept) -> ExecutionResult:
@@ -97,6 +112,8 @@ def text_result(call: Call, ended: Ended, kept: Kept) -> ExecutionResult:
         timed_out=ended.timed_out,
         signal=signal_of(ended),
         out_of_memory=ended.out_of_memory,
+        forks_refused=ended.forks_refused,
+        disk_full=call.met_full_disk(ended),
     )
 
 
@@ -116,6 +133,8 @@ def bytes_result(
         timed_out=ended.timed_out,
         signal=signal_of(ended),
         out_of_memory=ended.out_of_memory,
+        forks_refused=ended.forks_refused,
+        disk_full=call.met_full_disk(ended),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from podbot.errors import InvalidCommand, ShellUnavailable
 from podbot.guest.messages import Ended, GuestCommand
-from podbot.shell.call import Call, bytes_result, checked, text_result
+from podbot.shell.call import Call, DiskFull, bytes_result, checked, text_result, unknown_disks
 from podbot.shell.command_runner import CommandRunner
 from podbot.shell.engine_scripts import MARK
 from podbot.shell.jobs import ShellJob, state_of, unknown_job
@@ -51,6 +51,7 @@ class CommandShell:
     ``where``: the container's name, or HOST, for messages. ``root``: an absolute path, the working directory of
     commands that name none; a command may only name a directory below it. ``user``: of the commands, ``USER`` or
     ``USER:GROUP``; empty is the backend's own. ``validator``: refuses commands; with None no command is refused.
+    ``disk_full``: see Call.
     Leaving its ``with`` block closes the connection and nothing else. Raises InvalidWorkingDirectory for a relative
     ``root``, and InvalidCommand.
     """
@@ -67,6 +68,7 @@ class CommandShell:
         network_enabled: bool,
         limits: ShellLimits | None = None,
         validator: CommandValidator | None = None,
+        disk_full: DiskFull = unknown_disks,
     ) -> None:
         self._root = root_of(root)
         self._connection = connection
@@ -78,6 +80,7 @@ class CommandShell:
         self._network_enabled = network_enabled
         self._limits = limits or ShellLimits()
         self._validator = validator
+        self._disk_full = disk_full
         self._has_shell = False  # known after the first check
         self._interpreters: set[str] = set()  # interpreters that exist
 
@@ -133,7 +136,7 @@ class CommandShell:
         )
         self._check_interpreter(program)
         asked = dataclasses.replace(call.command, stdin="open")
-        return self._text(Call((program,), asked, data, self._where))
+        return self._text(Call((program,), asked, data, self._where, self._disk_full))
 
     def which(self, command: str) -> WhichResult:
         """See :meth:`Shell.which`. Raises ShellUnavailable for an image without ``/bin/sh``."""
@@ -295,6 +298,7 @@ class CommandShell:
             timeout=timeout,
             endless=endless,
             discard=discard,
+            disk_full=self._disk_full,
         )
 
     def _text(self, call: Call) -> ExecutionResult:

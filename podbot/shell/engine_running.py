@@ -347,7 +347,10 @@ class EngineRunning:
             late = seconds >= (self._command.deadline or 0) + self._command.term_grace
             number = signal.SIGKILL if late else signal.SIGTERM
         killed = number == signal.SIGKILL and self._ender is None
-        return Ended(code, number, self._timed_out, killed and self._memory_ran_out(), seconds)
+        return Ended(
+            code, number, self._timed_out, killed and self._memory_ran_out(), seconds,
+            memory_kills=self._status.memory_kills, forks_refused=self._status.forks_refused,
+        )  # fmt: skip
 
     def _memory_ran_out(self) -> bool:
         """Whether the kernel killed a process in the sandbox for its memory limit since this command started.

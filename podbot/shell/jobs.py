@@ -93,5 +93,6 @@ def state_of(job: messages.JobState) -> JobState:
         return JobState(str(job.job), running=True)
     code = TIMED_OUT if ended.timed_out else ended.code
     return JobState(
-        str(job.job), False, code, signal_of(ended), ended.timed_out, ended.out_of_memory, survivors=ended.survivors
-    )
+        str(job.job), False, code, signal_of(ended), ended.timed_out, ended.out_of_memory,
+        survivors=ended.survivors, forks_refused=ended.forks_refused, disk_full=ended.disk_full,
+    )  # fmt: skip

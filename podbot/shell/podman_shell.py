@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from podbot.shell.call import DiskFull, unknown_disks
 from podbot.shell.command_shell import CommandShell
 from podbot.shell.ports import Commands
 from podbot.shell.reconnecting import Connection, Explain
@@ -28,7 +29,7 @@ class PodmanShell(CommandShell):
     ``connect``: returns the object that runs the commands there. ``container``: its name, for messages. ``root``: an
     absolute path inside. ``user``: of the commands, ``USER`` or ``USER:GROUP``; empty is the container's.
     ``validator``: prevents accidents, ``CommandValidator()`` by default. ``explain``: gives the cause of a broken
-    connection.
+    connection. ``disk_full``: see Call.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class PodmanShell(CommandShell):
         limits: ShellLimits | None = None,
         validator: CommandValidator | None = CommandValidator(),  # noqa: B008 - it has no state
         explain: Explain | None = None,
+        disk_full: DiskFull = unknown_disks,
     ) -> None:
         super().__init__(
             Connection(connect, explain),
@@ -53,6 +55,7 @@ class PodmanShell(CommandShell):
             network_enabled=network_enabled,
             limits=limits,
             validator=validator,
+            disk_full=disk_full,
         )
 
     @staticmethod

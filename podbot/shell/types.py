@@ -74,6 +74,7 @@ class JobState:
     """A background command. ``exit_code`` is None while it runs; otherwise as in ExecutionResult.
 
     ``survivors``: the number of its processes that KILL did not end; they wait in the kernel and may run again.
+    ``disk_full``: of the sandbox's own files; nobody looks at the workspace's when a job ends.
     """
 
     id: str
@@ -83,6 +84,8 @@ class JobState:
     timed_out: bool = False
     out_of_memory: bool = False
     survivors: int = 0
+    forks_refused: int = 0
+    disk_full: bool = False
 
 
 @dataclass(slots=True, frozen=True)

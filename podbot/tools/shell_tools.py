@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from podbot.errors import InvalidWorkingDirectory
+from podbot.execution.result import limits_met
 from podbot.shell.types import ExecutionResult, Shell
 from podbot.tools import params as given
 from podbot.tools import tool_limits as limits
@@ -146,5 +147,5 @@ def exit_status(ran: ExecutionResult) -> int:
 def _end(ran: ExecutionResult, status: int) -> str:
     if ran.timed_out:
         return f"exceeded its time limit and was terminated after {ran.duration_seconds:.1f} s (exit code {status})"
-    memory = ": the sandbox's memory was used up" if ran.out_of_memory else ""
-    return f"ended with exit code {status}{memory}"
+    met = limits_met(ran)
+    return f"ended with exit code {status}" + (f": {met}" if met else "")

@@ -292,6 +292,25 @@ def test_that_memory_ran_out_is_a_part_of_the_status(rig: Rig, tmp_path: Path) -
         assert rig.sh("true") == ExecStatus(137, out_of_memory=True, memory_kills=2, forks_refused=3)
 
 
+@pytest.mark.parametrize("ending", [False, True])
+def test_a_full_disk_is_a_part_of_the_status_unless_podbot_ended_the_command(
+    rig: Rig, tmp_path: Path, *, ending: bool
+) -> None:
+    def full(peer: Peer) -> None:
+        peer.greet()
+        _, ident, _ = peer.hear(frames.START)
+        peer.say(frames.STARTED, ident, {"pid": 7, "job": 0})
+        if ending:
+            peer.hear(frames.TERMINATE)
+        peer.say(frames.ENDED, ident, {**ENDED, "code": 2, "disk_full": True})
+        peer.stay()
+
+    with lies(rig, tmp_path, full):
+        if ending:
+            rig.wake.post(Signal(signal.SIGTERM))
+        assert rig.sh("true") == (ExecStatus(143, 15) if ending else ExecStatus(2, disk_full=True))
+
+
 def test_an_interrupt_is_passed_on_and_term_ends_it(rig: Rig) -> None:
     with rig.meanwhile(lambda: rig.wake.post(Signal(signal.SIGINT))):
         assert rig.sh("trap 'exit 33' INT; echo ready; while :; do sleep 0.01; done") == ExecStatus(33)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from podbot.execution.result import BytesResult, ExecutionResult
 
+PROCESSES = "the sandbox had as many processes as it may"
+
 
 def result(**fields: Any) -> ExecutionResult:
     given: dict[str, Any] = {
@@ -32,6 +34,23 @@ def result(**fields: Any) -> ExecutionResult:
 )
 def test_the_first_line_says_what_happened(fields: dict[str, Any], said: str) -> None:
     assert str(result(**fields)) == f"make test: {said} after 3.14 s"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"exit_code": 2, "forks_refused": 3}, f"exit code 2 after 3.14 s; {PROCESSES}"),
+        ({"exit_code": 1, "disk_full": True}, "exit code 1 after 3.14 s; a disk was full"),
+        (
+            {"exit_code": 1, "disk_full": True, "forks_refused": 1, "truncated": True},
+            f"exit code 1 after 3.14 s; {PROCESSES}, and a disk was full; some of its output is missing",
+        ),
+        ({"forks_refused": 3}, "exit code 0 after 3.14 s"),
+    ],
+    ids=["processes", "disk", "both", "success"],
+)
+def test_the_first_line_names_the_limits_that_a_failed_command_met(fields: dict[str, Any], said: str) -> None:
+    assert result(**fields).summary == f"make test: {said}"
 
 
 def test_the_output_follows() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +46,82 @@ class Kernel:
 
     def begun(self) -> Running:
         return self.guest.channel.start(GuestCommand(("sleep", "600")), lambda *_: None)
+
+
+ROOT = """
+new=$1; shift
+mkdir "$new" && mount -t tmpfs -o "$1" none "$new"
+for name in /*; do
+  if [ -L "$name" ]; then cp -P "$name" "$new$name"
+  elif [ -d "$name" ]; then mkdir "$new$name" && mount --rbind "$name" "$new$name"; fi
+done
+"""
+
+
+def with_root(place: Path, options: str, then: str = ":") -> LocalGuest:
+    """A guest whose ``/`` is a tmpfs mounted with ``options``, with which ``then`` does something first."""
+    program = place / "python3"
+    new = shlex.quote(str(place / "new"))
+    script = f'set -e; set -- {new} {options} "$@"; {ROOT}shift; {then}; exec chroot "$new" {PROGRAM} "$@"'
+    program.write_text(f'#!/bin/sh\nexec {shlex.join((*ALONE, "--mount"))} sh -c {shlex.quote(script)} sh "$@"\n')
+    program.chmod(0o755)
+    return LocalGuest.start(program=str(program))
+
+
+def failed(guest: LocalGuest, code: int = 1) -> Ended:
+    found = guest.channel.start(GuestCommand(("sh", "-c", f"exit {code}")), lambda *_: None).wait(HANG)
+    assert found is not None
+    assert found.code == code
+    return found
+
+
+NO_INODES = 'number=0; while (: >"$new/$number") 2>/dev/null; do number=$((number + 1)); done'
+
+
+@pytest.mark.parametrize(
+    ("options", "then", "full"),
+    [
+        ("size=64m", ":", False),
+        ("size=1m", ":", True),
+        ("size=64m,nr_inodes=100", NO_INODES, True),
+        ("size=1m", 'mount -o remount,ro,size=1m "$new"', False),
+    ],
+    ids=["room", "no space", "no inodes", "read-only"],
+)
+def test_a_command_that_failed_says_whether_the_disk_is_full(
+    tmp_path: Path, options: str, then: str, *, full: bool
+) -> None:
+    with with_root(tmp_path, options, then) as guest:
+        assert failed(guest).disk_full is full
+        assert not failed(guest, 0).disk_full
+        assert not failed(guest, 127).disk_full, "it did not start"
+
+
+# In a process of its own, of which a guest's command changes the directory and a limit.
+REFUSED = """
+from podbot.guest.inside import guest_command, loop, processes, spawn, standard_streams
+
+class Refusing(processes.Counters):
+    refused = 6
+
+    def counts(self):
+        self.refused += 1  # between two looks
+        return 0, self.refused
+
+spec = dict(
+    argv=["no-such-program"], cwd="/", env={}, mode="extend", stdin=False, lent=False, deadline=None, grace=1,
+    rlimits={}, tty=None, discard=True, user="", keep=0, window=0,
+)
+try:
+    guest_command.Command(loop.Loop(lambda *_: None), spec, {}, standard_streams.Sink(), Refusing())
+except spawn.CannotStart as failure:
+    print(failure.code, failure.counts)
+"""
+
+
+def test_the_process_that_a_command_would_have_been_counts() -> None:
+    done = subprocess.run([sys.executable, "-c", REFUSED], capture_output=True, text=True, check=True)
+    assert done.stdout == "127 (0, 1)\n"
 
 
 def ended(running: Running, number: int) -> Ended:

@@ -39,6 +39,9 @@ def test_an_end_is_read() -> None:
     assert messages.ended_from(_said(ENDED)) == Ended(3, None, timed_out=False, out_of_memory=False, seconds=0.5)
     counted = messages.ended_from(_said({**ENDED, "memory_kills": 2, "forks_refused": 7}))
     assert (counted.memory_kills, counted.forks_refused) == (2, 7), "a guest of an older podbot says neither"
+    assert messages.ended_from(_said({**ENDED, "disk_full": True})).disk_full
+    with pytest.raises(messages.Malformed):
+        messages.ended_from(_said({**ENDED, "disk_full": 1}))
     killed = messages.ended_from(_said({**ENDED, "code": 137, "signal": 9, "timed_out": True}))
     assert (killed.code, killed.signal, killed.timed_out) == (137, 9, True)
 

@@ -14,7 +14,7 @@ from podbot.execution.runner import ExecStatus
 from podbot.frozen import replace
 from podbot.launch.types import Limits, Mount, SandboxPlan
 from podbot.machine import Disk
-from podbot.session.disk_notice import FULL_MEGABYTES, full_disks
+from podbot.session.disk_notice import FULL_MEGABYTES, Look, full_disks
 from podbot.session.limits_reached import tell_command_limits, tell_limits_reached
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place
@@ -102,10 +102,29 @@ def test_a_count_that_an_agent_could_have_made_up_is_not_printed(running: FakeEn
     assert "refused very many processes" in event.message
 
 
-def commanded(connect: Callable[[], Engine], status: ExecStatus) -> list[str]:
+def roomy(path: str) -> Disk:
+    return Disk(path, 1 << 40, 1)
+
+
+def full(path: str) -> Disk:
+    return Disk(path, 0, 1)
+
+
+def commanded(
+    connect: Callable[[], Engine],
+    status: ExecStatus,
+    *,
+    workspace: str = "",
+    by_engine: bool = False,
+    look: Look = roomy,
+) -> list[str]:
     events: list[Event] = []
-    tell_command_limits(connect, SESSION, status, events.append)
+    tell_command_limits(connect, SESSION, status, events.append, workspace=workspace, by_engine=by_engine, look=look)
     return [event.message for event in events]
+
+
+def no_engine() -> Engine:
+    raise EngineGone(endpoint="unix:///e", reason="connection refused")
 
 
 def test_a_command_that_memory_ended_names_the_limit(running: FakeEngine) -> None:
@@ -115,18 +134,86 @@ def test_a_command_that_memory_ended_names_the_limit(running: FakeEngine) -> Non
 
 
 def test_that_memory_ended_a_command_is_said_without_an_engine(engine: FakeEngine) -> None:
-    def connect() -> Engine:
-        raise EngineGone(endpoint="unix:///e", reason="connection refused")
-
     killed = ExecStatus(137, out_of_memory=True)
-    assert commanded(connect, killed) == ["out of memory: the kernel killed the command"]
+    assert commanded(no_engine, killed) == ["out of memory: the kernel killed the command"]
     assert commanded(lambda: engine, killed) == ["out of memory: the kernel killed the command"], "it is gone"
-    assert commanded(connect, ExecStatus(137, memory_kills=1)) == []
+    assert commanded(no_engine, ExecStatus(137, memory_kills=1)) == []
+
+
+def test_a_command_that_could_not_start_processes_names_the_limit(running: FakeEngine) -> None:
+    said = "out of processes: the kernel refused 12 processes in the sandbox"
+    refused = ExecStatus(254, forks_refused=12)
+    assert commanded(lambda: running, refused) == [f"{said}; the limit is 100 (sandbox.pids)"]
+    assert commanded(no_engine, refused) == [said]
+    events: list[Event] = []
+    tell_command_limits(lambda: running, SESSION, refused, events.append)
+    fields = {"session": SESSION, "limit": 100, "refused": 12}
+    assert [(event.level, event.kind, event.fields) for event in events] == [
+        ("warning", "exec.out_of_processes", fields)
+    ]
+
+
+def test_a_command_that_is_itself_the_process_too_many_says_so(running: FakeEngine) -> None:
+    """The guest could not start it, which is status 126."""
+    (said,) = commanded(lambda: running, ExecStatus(126, forks_refused=1))
+    assert said.startswith("out of processes: the kernel refused 1 process in the sandbox; the limit is 100")
+
+
+def test_refused_processes_of_a_command_that_ended_well_are_not_its_cause(running: FakeEngine) -> None:
+    assert commanded(no_engine, ExecStatus(0, forks_refused=12)) == []
+
+
+def test_refused_processes_without_a_limit_are_not_the_sandbox_s(engine: FakeEngine, place: Place) -> None:
+    started(engine, planned(place, Limits()))
+    assert commanded(lambda: engine, ExecStatus(1, forks_refused=3)) == []
+
+
+@pytest.mark.parametrize("engine_answers", [True, False])
+def test_a_full_disk_of_the_workspace_is_looked_at_without_the_engine(
+    running: FakeEngine, *, engine_answers: bool
+) -> None:
+    connect = (lambda: running) if engine_answers else no_engine
+    before = len(running.calls)
+    (said,) = commanded(connect, ExecStatus(1), workspace="/src/shop", look=full)
+    assert said == "the disk is full: 0 MB are free on the file system of the workspace (/src/shop)"
+    assert running.calls[before:] == []
+    assert commanded(connect, ExecStatus(0), workspace="/src/shop", look=full) == []
+    assert commanded(connect, ExecStatus(143, 15), workspace="/src/shop", look=full) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "by_engine", "asked"),
+    [
+        (ExecStatus(1), False, 0),
+        (ExecStatus(1, disk_full=True), False, 1),
+        (ExecStatus(1), True, 1),
+        (ExecStatus(0), True, 0),
+        (ExecStatus(127), True, 0),
+    ],
+)
+def test_the_engine_is_asked_where_the_container_s_files_are_only_if_nothing_else_knows_of_room(
+    *, running: FakeEngine, status: ExecStatus, by_engine: bool, asked: int
+) -> None:
+    before = len(running.calls)
+    commanded(lambda: running, status, by_engine=by_engine)
+    assert [call[0] for call in running.calls[before:]] == ["inspect"] * asked
+
+
+@pytest.mark.parametrize(("look", "met"), [(full, True), (roomy, False)])
+def test_a_full_disk_is_a_part_of_the_status(running: FakeEngine, place: Place, look: Look, *, met: bool) -> None:
+    events: list[Event] = []
+    plan = replace(planned(place), workspace=Mount("/src/shop", "/w"))
+    for status in (
+        tell_command_limits(no_engine, SESSION, ExecStatus(1), events.append, workspace="/src/shop", look=look),
+        tell_limits_reached(running, plan, ExecStatus(1), lambda _key: "", events.append, look=look),
+    ):
+        assert status == ExecStatus(1, disk_full=met)
+    assert [event.kind for event in events] == ["disk.full"] * (2 * met)
 
 
 def test_a_full_disk_is_named() -> None:
     enough = FULL_MEGABYTES * 1_000_000
-    workspace = Mount("/src/shop", "/src/shop")
+    workspace = "/src/shop"
     assert list(full_disks(workspace, "", look=lambda path: Disk(path, enough, 1))) == []
     (event,) = full_disks(workspace, "", look=lambda path: Disk(path, enough - 1, 1))
     assert (event.level, event.kind, event.fields["path"]) == ("warning", "disk.full", "/src/shop")

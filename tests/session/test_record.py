@@ -62,6 +62,22 @@ def test_a_document_of_another_shape_is_refused(record: SessionRecord, data: st.
     assert as_json(found) == document
 
 
+@pytest.mark.parametrize(
+    ("plan", "directory"),
+    [
+        ({"workspace": {"source": "/src", "target": "/src", "read_only": False}}, "/src"),
+        ({"workspace": {"source": "/src", "target": "/src", "read_only": True}}, ""),
+        ({"workspace": {"source": 3, "read_only": False}}, ""),
+        ({"workspace": {}}, ""),
+        ({"workspace": None}, ""),
+        ({}, ""),
+        (None, ""),
+    ],
+)
+def test_the_directory_that_commands_can_write_to(plan: dict[str, Any] | None, directory: str) -> None:
+    assert SessionRecord("shop", "unix:///e", "running", plan=plan).workspace == directory
+
+
 @given(JSON)
 def test_an_invalid_record_is_refused(document: Any) -> None:
     with pytest.raises(ValueError, match=r"^its? "):

@@ -17,6 +17,8 @@ from podbot.errors import ChannelLost, ContainerNotFound, InvalidValue, NoGuest,
 from podbot.execution.capture import Kept, StartTimer
 from podbot.execution.result import ExecutionResult
 from podbot.guest.messages import GuestCommand
+from podbot.machine import Disk, disk
+from podbot.session.disk_notice import Look
 from podbot.session.opening import opened_sandbox
 from podbot.session.sandbox import OUTPUT_LIMIT, Sandbox
 from podbot.shell.podman_shell import PodmanShell
@@ -35,12 +37,13 @@ def opened(
     *,
     connect: Callable[[], Engine] | None = None,
     timer: StartTimer = threading.Timer,
+    look: Look = disk,
     **changes: Any,
 ) -> Iterator[Sandbox]:
     with contextlib.closing(Wake()) as wake:
         plan = place.sandbox(image_agent=None, **changes)
         with opened_sandbox(engine, plan, wake, place.events.append) as found:
-            yield Sandbox(found, connect or (lambda: engine), timer=timer)
+            yield Sandbox(found, connect or (lambda: engine), timer=timer, look=look)
 
 
 def test_a_command_s_result(engine: FakeEngine, place: Place) -> None:
@@ -53,6 +56,46 @@ def test_a_command_s_result(engine: FakeEngine, place: Place) -> None:
     assert not result.success
     assert result.duration_seconds > 0
     assert engine.by_name == {}
+
+
+def full(path: str) -> Disk:
+    return Disk(path, 0, 1)
+
+
+def test_a_command_that_failed_on_a_full_disk_says_so(engine: FakeEngine, place: Place) -> None:
+    engine.on("tool", ScriptedExec(code=1))
+    engine.on("true", ScriptedExec())
+    with opened(engine, place, look=full) as box:
+        assert box.run(["tool"]).disk_full
+        assert box.run_bytes(["tool"]).disk_full
+        assert not box.run(["true"]).disk_full
+    with opened(engine, place) as box:
+        assert not box.run(["tool"]).disk_full
+
+
+def test_no_disk_is_looked_at_after_a_command_that_ended_well(engine: FakeEngine, place: Place) -> None:
+    looked: list[str] = []
+    engine.on("true", ScriptedExec())
+    engine.on("tool", ScriptedExec(code=1))
+    with opened(engine, place, look=looked.append) as box:
+        box.run(["true"])
+        requests = len(engine.calls)
+        box.run(["true"])
+        assert looked == []
+        well = len(engine.calls) - requests
+        box.run(["tool"])
+        requests = len(engine.calls)
+        box.run(["tool"])
+        assert looked
+        assert len(engine.calls) - requests == well, "where its files are is asked once"
+
+
+def test_a_shell_looks_at_the_sandbox_s_disks(engine: FakeEngine, place: Place) -> None:
+    engine.on("/bin/sh", real_command)
+    with opened(engine, place, look=full) as box, box.open_shell(root="/", validator=None) as shell:
+        assert shell.execute("exit 3").disk_full
+        assert shell.execute_bytes("exit 3").disk_full
+        assert not shell.execute("exit 0").disk_full
 
 
 @pytest.mark.parametrize("given", ["hello", b"hello", b"", None])

@@ -144,6 +144,8 @@ def test_a_program_that_fails_is_no_success_and_its_output_is_there() -> None:
     assert (late.success, late.value.exit_code, late.value.timed_out) == (False, 124, True)
     memory = evaluate(shell_with(ran(137, out_of_memory=True)), "1")
     assert "memory" in memory.message
+    full = evaluate(shell_with(ran(1, disk_full=True)), "1")
+    assert full.message == "The program ended with exit code 1: a disk was full."
 
 
 @pytest.mark.parametrize(("size", "limit", "valid"), [(2000, 2000, True), (2001, 2000, False), (200_000, None, True)])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _SURE = 5.0  # seconds within which processes must end after KILL
 _RETRY = 0.1  # seconds before the guest tries again after an unexpected error
 _TERM, _KILL = 15, 9
+_NOT_A_CAUSE = (0, 126, 127)  # the statuses of a command that ended well, or did not start
 
 
 class Command:
@@ -38,7 +39,11 @@ class Command:
         self.kill_at = self.pause = self.seconds = 0.0
         self.survivors = 0
         self.known: dict[int, int] = {}
-        self._start(spec, base)
+        try:
+            self._start(spec, base)
+        except spawn.CannotStart as failure:
+            failure.counts = counters.since(self.counts_before)
+            raise
 
     def _start(self, spec: dict[str, Any], base: dict[bytes, bytes]) -> None:
         """Start the program. Raises Refusal, and CannotStart."""
@@ -155,6 +160,7 @@ class Command:
             self.loop.cancel((self, name))
         code, number = processes.outcome(self.status) if self.status >= 0 else (128 + _KILL, _KILL)
         kills, forks = self.counters.since(self.counts_before)
+        failed = code not in _NOT_A_CAUSE and not self.timed_out
         self.streams.sink.ended(
             {
                 "code": code,
@@ -165,5 +171,6 @@ class Command:
                 "survivors": self.survivors,
                 "memory_kills": kills,
                 "forks_refused": forks,
+                "disk_full": failed and processes.is_full("/"),
             }
         )

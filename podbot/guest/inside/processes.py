@@ -23,6 +23,7 @@ _BASE = (1 << 61) | (int.from_bytes(os.urandom(4), "big") << 24)  # different fo
 _MARKS = 1 << 24
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SIGNALS = 64
+_FULL = 16_000_000  # bytes: FULL_MEGABYTES of podbot's disk_notice, which says why
 
 
 def mark_next(counter: int) -> bytes | None:
@@ -187,6 +188,22 @@ class Counters:
         """The same since ``before``."""
         kills, forks = self.counts()
         return max(0, kills - before[0]), max(0, forks - before[1])
+
+
+def is_full(path: str) -> bool:
+    """Whether no file can be written on the file system of ``path`` for want of space or inodes.
+
+    Asked only of ``/``, which the guest has had since before the first command: of a path below it, a file system that
+    an agent has mounted there could leave the question unanswered for ever.
+    """
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return False
+    if found.f_flag & os.ST_RDONLY:  # nothing is written there
+        return False
+    # Some have no number of inodes: btrfs reports 0 of 0.
+    return found.f_bavail * found.f_frsize < _FULL or (found.f_files > 0 and found.f_favail == 0)
 
 
 def outcome(status: int) -> tuple[int, int | None]:

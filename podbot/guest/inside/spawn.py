@@ -31,11 +31,11 @@ class Refusal(Exception):
 
 
 class CannotStart(Exception):
-    """The program does not exist (``code`` 127) or cannot be executed (126)."""
+    """The program does not exist (``code`` 127) or cannot be executed (126). ``counts``: see Counters.since."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(reason)
-        self.code, self.reason = code, reason
+        self.code, self.reason, self.counts = code, reason, (0, 0)
 
 
 def seconds(field: str, value: Any) -> float:

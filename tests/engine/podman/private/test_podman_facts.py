@@ -287,6 +287,8 @@ def test_the_disk_of_a_path_that_does_not_exist_yet(tmp_path: Path) -> None:
     assert found is not None
     assert (found.path, found.device) == (path, os.stat(tmp_path).st_dev)
     assert found.free > 0
+    there = os.statvfs(tmp_path)
+    assert (found.inodes is None) is (there.f_files == 0), "btrfs has no number of inodes"
 
 
 def test_the_limits_that_sandboxes_share_with_the_host(tmp_path: Path) -> None:
