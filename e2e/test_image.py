@@ -298,7 +298,7 @@ def test_an_agent_that_is_not_in_the_image(world: World, tag: str) -> None:
     derived(world, tag, "true", "LABEL io.podbot.agents=claude=1")
     done = world.podbot("--image", tag, "run", "--workspace", world.workspace(), "--agent", "gemini")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "was built without gemini. `podbot setup gemini`" in done.stderr
+    assert "was built without gemini. `podbot setup gemini --yes`" in done.stderr
     assert world.agent("true", flags=("--image", tag)).returncode == 0
 
 

@@ -83,9 +83,10 @@ def _typer(argv: list[str], carry_out: CarryOut | None) -> int:
 
 
 def _aborted() -> int:
+    """After the answer no, or none: every question of podbot's comes before the first change."""
     from podbot.cli.report import say
 
-    say("Aborted!")
+    say("podbot: nothing was changed")
     return 1
 
 

@@ -54,9 +54,9 @@ def offers_setup(streams: Streams, *, log_format: str, dry_run: bool) -> bool:
 
 
 def confirm(items: Iterable[str], question: str, *, default: bool = False) -> None:
-    """List the items on stderr and ask; the answer no ends podbot with the status 1.
+    """List the items on stderr and ask.
 
-    Raises MissingRequired if standard input is not a terminal.
+    Raises Abort after the answer no, or none, and MissingRequired if standard input is not a terminal.
     """
     import typer
 
@@ -67,5 +67,10 @@ def confirm(items: Iterable[str], question: str, *, default: bool = False) -> No
         typer.echo(printable(f"  - {item}"), err=True)
     if not is_terminal(0):
         raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; add --yes.")
-    if not typer.confirm(question, default=default, err=True):
-        raise typer.Exit(1)
+    try:
+        agreed = typer.confirm(question, default=default, err=True)
+    except typer.Abort:
+        typer.echo(err=True)  # the cursor is still behind the question
+        raise
+    if not agreed:
+        raise typer.Abort

@@ -116,6 +116,8 @@ _OPTIONS: Final = (
     ),
     (re.compile(r"Remove the sessions? .+ first"), r"\g<0> (`podbot stop --rm NAME`; its unsaved work is lost)"),
 )
+# Set-up asks first, so without a terminal it refuses.
+_SETUP: Final = re.compile(r"`(podbot (?:--config [^`]+ )?setup(?: [^`]+)?)`")
 _PAGE: Final = re.compile(r"page ([a-z-]+/[a-z-]+) of the documentation")
 # By class and reason, for reasons that have a remedy of their own.
 _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
@@ -138,8 +140,13 @@ _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
 _HINT_WINS: Final = (errors.CommandSurvived, errors.StartFailed, errors.UsageError)
 
 
-def remedy_of(exc: PodbotError) -> str:
-    """What the operator can do at the command line, or empty."""
+def remedy_of(exc: PodbotError, *, terminal: bool = True) -> str:
+    """What the operator can do at the command line, or empty. ``terminal``: podbot can ask there."""
+    remedy = _remedy_of(exc)
+    return remedy if terminal else _SETUP.sub(r"`\1 --yes`", remedy)
+
+
+def _remedy_of(exc: PodbotError) -> str:
     if isinstance(exc, errors.TokenSessionMissing) and (near := _unit_word(exc.session)):
         return f"Did you mean `podbot token-daemon {near}`?"
     if special := _by_its_state(exc):
@@ -202,7 +209,7 @@ def _unit_word(session: str) -> str:
     return nearest(session, UNIT_WORDS, 0.8)  # systemctl's `start` is no `status`
 
 
-def paragraph(exc: PodbotError) -> str:
-    """The message and the remedy, as they are printed."""
-    remedy = remedy_of(exc)
+def paragraph(exc: PodbotError, *, terminal: bool = True) -> str:
+    """The message and the remedy, as they are printed. ``terminal``: see :func:`remedy_of`."""
+    remedy = remedy_of(exc, terminal=terminal)
     return f"{exc.message}. {remedy}" if remedy else exc.message

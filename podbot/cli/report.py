@@ -179,13 +179,15 @@ class Reporter:
 def report_error(exc: PodbotError, g: Globals) -> None:
     """Print an error as one paragraph: what happened, its origin, and the remedy."""
     from podbot.cli.remedies import paragraph, remedy_of
+    from podbot.streams.terminal import is_terminal
 
+    terminal = is_terminal(0)
     if g.log_format == "json":
-        name = type(exc).__name__
-        line = {"level": "error", "kind": name, "message": exc.message, "remedy": remedy_of(exc), "fields": exc.fields}
+        name, remedy = type(exc).__name__, remedy_of(exc, terminal=terminal)
+        line = {"level": "error", "kind": name, "message": exc.message, "remedy": remedy, "fields": exc.fields}
         say(_json(line))
     else:
-        say(f"podbot: {printable(paragraph(exc))}")
+        say(f"podbot: {printable(paragraph(exc, terminal=terminal))}")
         if g.verbose and (detail := exc.fields.get("detail")):
             say(f"podbot: the engine's own words: {printable(detail)}")
 

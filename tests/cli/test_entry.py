@@ -53,6 +53,7 @@ def test_the_command_s_code_is_ours() -> None:
         assert main_doing(lambda code=code: code) == code  # type: ignore[misc]
 
 
+@pytest.mark.usefixtures("no_terminal_here")
 @pytest.mark.parametrize("cls", LEAVES, ids=lambda cls: cls.__name__)
 def test_every_error_is_one_paragraph(cls: type[PodbotError], capsys: Capture) -> None:
     exc = made(cls)
@@ -61,7 +62,7 @@ def test_every_error_is_one_paragraph(cls: type[PodbotError], capsys: Capture) -
     assert exc.exit_code == (2 if usage else 3 if isinstance(exc, errors.GuardTripped) else 1)
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err == f"podbot: {paragraph(exc)}\n"
+    assert captured.err == f"podbot: {paragraph(exc, terminal=False)}\n"
     assert len(captured.err.splitlines()) == 1
     assert "{" not in captured.err
     for name in set(exc.fields) - {"origin", "hint", "suggestion", "reason", "log", "operation", "effect", "agents"}:
@@ -82,6 +83,7 @@ def test_a_relative_working_directory_is_refused_before_the_engine_is_asked(caps
     assert "'here' does not begin with /" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("no_terminal_here")
 @pytest.mark.parametrize("cls", LEAVES, ids=lambda cls: cls.__name__)
 def test_every_error_is_one_json_object(cls: type[PodbotError], capsys: Capture) -> None:
     exc = made(cls)
@@ -91,7 +93,7 @@ def test_every_error_is_one_json_object(cls: type[PodbotError], capsys: Capture)
         "level": "error",
         "kind": cls.__name__,
         "message": exc.message,
-        "remedy": remedy_of(exc),
+        "remedy": remedy_of(exc, terminal=False),
         "fields": exc.fields,
     }
 
@@ -237,7 +239,7 @@ def test_an_answer_that_was_broken_off(capsys: Capture) -> None:
         raise typer.Abort
 
     assert main(["config", "check"], carry_out=check) == 1
-    assert capsys.readouterr().err == "Aborted!\n"
+    assert capsys.readouterr().err == "podbot: nothing was changed\n"
 
 
 @pytest.mark.parametrize("argv", [["--log-format", "xml", "ps"], ["ps", "--log-format", "xml"]])

@@ -134,3 +134,16 @@ def test_set_up_does_not_help_where_a_projects_table_names_the_image() -> None:
     error = AgentNotInImage(image=OURS, origin=str(config.origin("image")), agent="codex", agents="codex")
     assert not setup_may_help(error, config)
     assert "config file x, project ~/shop" in error.message
+
+
+@pytest.mark.parametrize("answer", [b"n\n", b"\x04"])
+def test_set_up_that_is_not_agreed_to_says_that_nothing_was_changed(
+    builder: Builder, place: Place, answer: bytes
+) -> None:
+    code, said = on_terminal(answer, "setup", workspace=place.workspace)
+    assert (code, builder.built) == (1, [])
+    *_, asked, last = said.splitlines()
+    if answer == b"\x04":
+        assert (asked.strip(), last) == ("Go ahead? [Y/n]:", "podbot: nothing was changed")
+    else:  # whose newline the terminal has shown before the question, because it was typed before
+        assert last.strip() == "Go ahead? [Y/n]:podbot: nothing was changed"

@@ -140,6 +140,22 @@ def test_without_an_image_setup_is_advised() -> None:
     assert "`podbot setup`" in remedy_of(MissingRequired(field="image", hint="Build one."))
 
 
+def test_set_up_that_cannot_ask_is_told_not_to() -> None:
+    assert remedy_of(MissingRequired(field="image", hint="")).startswith(
+        "There is no sandbox image yet: `podbot setup` "
+    )
+    for error, printed in (
+        (MissingRequired(field="image", hint=""), "There is no sandbox image yet: `podbot setup --yes` builds one"),
+        (AgentNotInImage(image="i", origin="o", agent="codex", agents="claude"), "`podbot setup codex --yes` installs"),
+        (
+            ImageNotFound(image="mine:1", origin="config file /a b.toml"),
+            "and run `podbot --config '/a b.toml' setup --yes`.",
+        ),
+    ):
+        assert printed in remedy_of(error, terminal=False)
+    assert "--yes" not in remedy_of(AlreadyStarted(session="setup", state="running"), terminal=False)
+
+
 def test_the_librarys_own_remedy_is_kept_in_front() -> None:
     near = UnknownKey(key="imgae", origin="config file /c.toml", suggestion="image")
     assert (
