@@ -29,6 +29,7 @@ $(FOR_RUNNING): pyproject.toml
 	@touch $@
 
 run: $(FOR_RUNNING) ## Open a session here: make run [WORKSPACE=DIR] [AGENT=claude] [ARGS="..."]
+	@$(if $(filter .,$(WORKSPACE)),echo "This is podbot's own clone. To work on a project of yours: make run WORKSPACE=~/src/shop" >&2)
 	@$(BIN)/podbot setup --yes $(filter-out custom,$(AGENT))
 	@scripts/link --check
 	@$(BIN)/podbot run --workspace "$(WORKSPACE)" --agent $(AGENT) -- $(ARGS)

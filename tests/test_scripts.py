@@ -1,4 +1,4 @@
-"""``scripts/link`` in a home, and ``scripts/engine-packages`` in a clone, of the test's own."""
+"""``scripts/link`` in a home, ``scripts/engine-packages`` in a clone, ``make run`` with a podbot, all of the test's own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+
+import pytest
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "link"
 PACKAGES = SCRIPT.parent / "engine-packages"
@@ -92,3 +94,16 @@ def test_make_run_says_how_to_get_podbot_on_the_path_only_where_it_is_not(tmp_pa
     (tmp_path / "there").mkdir()
     (tmp_path / "there/podbot").symlink_to("/bin/true")
     assert link(tmp_path, "--check", path=f"/usr/bin:/bin:{tmp_path}/there").stderr == ""
+
+
+@pytest.mark.parametrize(("words", "told"), [((), True), (("WORKSPACE=.",), True), (("WORKSPACE=/srv/shop",), False)])
+def test_make_run_says_when_it_opens_podbots_own_clone(tmp_path: Path, words: tuple[str, ...], told: bool) -> None:
+    podbot = tmp_path / "podbot"
+    podbot.write_text('#!/bin/sh\necho "$@"\n')
+    podbot.chmod(0o755)
+    made = ["make", "--no-print-directory", "-C", str(SCRIPT.parents[1]), "-o", ".venv/.runs", f"BIN={tmp_path}"]
+    environ = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    done = subprocess.run([*made, "run", *words], env=environ, capture_output=True, text=True, check=True)
+    assert ("podbot's own clone" in done.stderr, "make run WORKSPACE=~/src/shop" in done.stderr) == (told, told)
+    workspace = "/srv/shop" if words == ("WORKSPACE=/srv/shop",) else "."
+    assert done.stdout.splitlines() == ["setup --yes claude", f"run --workspace {workspace} --agent claude --"]
