@@ -1,4 +1,4 @@
-"""``scripts/link`` in a home, ``scripts/engine-packages`` in a clone, ``make run`` with a podbot, all of the test's own."""
+"""``scripts/link`` in a home, ``scripts/engine-packages`` in a clone, and ``make run``, each of the test's own."""
 
 from __future__ import annotations
 
