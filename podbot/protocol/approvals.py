@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from podbot.protocol.earlier import MOST_PATHS, EarlierCalls
+from podbot.protocol.escapes import cuts_as_shown, escape_cuts, visible
 from podbot.protocol.jsontext import Part, alike, fold_key, members
 from podbot.protocol.logins import Cuts
 from podbot.protocol.message import Message
@@ -28,7 +29,7 @@ from podbot.protocol.plain_commands import (
     plain_commands,
     unmarked,
 )
-from podbot.protocol.questions import LONGEST_PATH, escape_cuts, marker_of, put, visible
+from podbot.protocol.questions import LONGEST_PATH, marker_of, put
 
 _NAMES = frozenset(
     map(fold_key, ("path", "cwd", "grantRoot", "movePath", "scriptPath", "subpath", "pattern", "read", "write"))
@@ -51,14 +52,31 @@ def approval_cuts(message: Message, mount: PathScope | None, earlier: EarlierCal
     params = message.fields.get("params")
     if params is None:
         return []
-    cuts = escape_cuts(message.text, params)
     if not isinstance(params.value, dict) or message.method == "item/tool/requestUserInput":
-        return cuts
-    parts, _ = members(message.text, params.place)
-    reason = alike(parts, "reason")
+        return escape_cuts(message.text, params)
+
+    def marks(text: str, shown: Part) -> Cuts:
+        parts, _ = members(text, shown.place)
+        markers = _markers(text, shown, parts, mount, earlier)
+        if text is not message.text:
+            # The words that run have no escapes. What only they reveal comes last: the filter, were it to read its own
+            # output, would look for the rest at the beginning of the reason.
+            agents, _ = members(message.text, params.place)
+            plain = _markers(message.text, params, agents, mount, earlier)
+            markers += tuple(said for said, known in zip(plain, markers, strict=True) if not known)
+        marker = "".join(markers)
+        return _reason_cuts(text, shown, parts, alike(parts, "reason"), marker) if marker else []
+
+    return cuts_as_shown(message.text, params, marks)
+
+
+def _markers(
+    text: str, params: Part, parts: Sequence[Part], mount: PathScope | None, earlier: EarlierCalls
+) -> tuple[str, ...]:
+    """Podbot's words about places and about contradictions; each is empty when there are none."""
+    alike(parts, "reason")  # raises if there are two
     deciding = {name: part.value for name in _DECIDING if (part := alike(parts, name)) is not None}
-    marker = _place_marker(message.text, params, parts, mount, earlier) + _contradictions(deciding)
-    return cuts + _reason_cuts(message.text, params, parts, reason, marker) if marker else cuts
+    return _place_marker(text, params, parts, mount, earlier), _contradictions(deciding)
 
 
 def _reason_cuts(text: str, params: Part, parts: Sequence[Part], reason: Part | None, marker: str) -> Cuts:

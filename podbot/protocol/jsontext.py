@@ -254,10 +254,12 @@ def cuts_for(parts: Sequence[Part], drop: set[int]) -> list[Cut]:
 
 
 def without(text: str, cuts: Sequence[Cut]) -> str:
-    """``text`` with the cuts applied; they must not overlap."""
+    """``text`` with the cuts applied. Raises BadFrame when two overlap, because the result could be any text."""
     pieces = []
     at = 0
     for start, end, *instead in sorted(cuts):
+        if start < at:
+            raise BadFrame("overlapping_changes")
         pieces += [text[at:start], *instead]
         at = end
     return "".join([*pieces, text[at:]])

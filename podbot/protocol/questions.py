@@ -8,32 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from json.decoder import scanstring  # type: ignore[attr-defined]  # there since 3.0, not in the stubs
+from collections.abc import Iterable, Sequence
 
 from podbot.protocol.earlier import EarlierCalls
+from podbot.protocol.escapes import cuts_as_shown, escape_cuts, visible
 from podbot.protocol.jsontext import BadFrame, Part, alike, elements, fold_key, members
 from podbot.protocol.logins import Cuts
 from podbot.protocol.message import Message
 from podbot.protocol.named_paths import outside_paths, texts_of
 from podbot.protocol.path_map import PathScope
 from podbot.protocol.permission_options import prefix_of
-from podbot.visible_text import HIDDEN
 
-MOST_MARKS = 10_000  # escaped characters in one question; each costs about 200 bytes
 MOST_PATHS = 3  # paths that a marker names
 LONGEST_PATH = 100  # characters of each
 _CALL_ID = frozenset({fold_key("toolCallId")})
 
-# Controls below U+0020 occur in JSON only as escapes. The joiners stay wherever they are in a question: its text is
-# read, and not compared with a name.
-_IS_HIDDEN = re.compile(f"[\\0-\\x08\\x0b-\\x1f\\ud800-\\udfff{HIDDEN}]")
-# One match skips all harmless text up to a character that may be hidden, so harmless text needs no Python loop.
-_CANDIDATE = re.compile(
-    rf'(?:[^\\{HIDDEN}]++|\\["\\/nt]|\\r\\n)*+'
-    r"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
-    rf"|[{HIDDEN}])?"
-)
 # ASCII: without it the Kelvin sign is a k, and the long s an s.
 _ADDRESS = re.compile(
     r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?(?:[/?#][!-~]*)?", re.IGNORECASE | re.ASCII
@@ -45,15 +34,23 @@ def question_cuts(message: Message, mount: PathScope | None, earlier: EarlierCal
     params = message.fields.get("params")
     if params is None:
         return []
-    cuts: Cuts = escape_cuts(message.text, params)
     if not isinstance(params.value, dict):
         raise BadFrame("bad_params")
-    parts, _ = members(message.text, params.place)
     if message.method == "elicitation/create":
-        _check_address(parts)
-    else:
-        cuts += _option_cuts(message.text, parts) + _place_cuts(message.text, params, parts, mount, earlier)
-    return cuts
+        _check_address(members(message.text, params.place)[0])
+        return escape_cuts(message.text, params)
+
+    def marks(text: str, shown: Part) -> Cuts:
+        parts, _ = members(text, shown.place)
+        cuts = _option_cuts(text, parts)
+        if mount is None:
+            return cuts
+        marker, title = _place_marker(text, shown, mount, earlier)
+        if not marker and text is not message.text:  # a path only without an escape, such as "\uFEFF/etc"
+            marker = marker_of(outside_paths(message.text, params, mount), lost=False)
+        return cuts + _place_cuts(text, shown, parts, marker, title) if marker else cuts
+
+    return cuts_as_shown(message.text, params, marks)
 
 
 def update_cuts(message: Message, mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
@@ -80,34 +77,6 @@ def inner(text: str, holder: Part | None, name: str) -> Part | None:
     return alike(members(text, holder.place)[0], name)
 
 
-def visible(text: str) -> str:
-    """``text`` with its hidden characters as escapes."""
-    return _IS_HIDDEN.sub(lambda found: _escape(found[0]), text)
-
-
-def _escape(char: str) -> str:
-    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
-
-
-def escape_cuts(text: str, part: Part) -> Cuts:
-    """One cut for each hidden character, to make it visible. In JSON they occur only inside strings."""
-    return list(_escapes(text, part.place, part.end))
-
-
-def _escapes(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
-    count = 0
-    for found in _CANDIDATE.finditer(text, start, end):
-        spelled = found[1]
-        if not spelled:
-            continue
-        char = scanstring(f'{spelled}"', 0, True)[0] if spelled[0] == "\\" else spelled
-        if _IS_HIDDEN.fullmatch(char):
-            count += 1
-            if count > MOST_MARKS:
-                raise BadFrame("too_many_marks")
-            yield found.start(1), found.end(1), "\\" + _escape(char)
-
-
 def _option_cuts(text: str, params: Sequence[Part]) -> Cuts:
     """Put a marker in front of the names of options that do not agree with their kind."""
     options = alike(params, "options")
@@ -123,28 +92,27 @@ def _option_cuts(text: str, params: Sequence[Part]) -> Cuts:
     return cuts
 
 
-def _place_cuts(text: str, params: Part, parts: Sequence[Part], mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
-    """Put a marker in front of each title of a question about paths outside the workspace.
+def _place_marker(text: str, params: Part, mount: PathScope, earlier: EarlierCalls) -> tuple[str, str]:
+    """The marker of a question about paths outside the workspace, and the title that its call had earlier.
 
     The paths are named in the question, or in an earlier update of a call whose id is anywhere in it: in version 1 the
     call is in the question, in version 2 in its subject, which may also be of a kind that is not known here.
     """
-    if mount is None:
-        return []
-    call, subject = alike(parts, "toolCall"), alike(parts, "subject")
-    calls = [call, alike(_members_of(text, subject), "toolCall")]
     ids = dict.fromkeys(texts_of(text, params, _CALL_ID))
     known = [earlier.of(ident) for ident in ids]
     outside = list(outside_paths(text, params, mount))
     for ident in ids:
         earlier.note(ident, outside)  # clients take a question for an update of its call
     named = [path for call in known if call is not None for path in call.paths]
-    marker = marker_of([*outside, *named], lost=None in known)
-    if not marker:
-        return []
     title = next((call.title for call in known if call is not None), "")
+    return marker_of([*outside, *named], lost=None in known), title
+
+
+def _place_cuts(text: str, params: Part, parts: Sequence[Part], marker: str, title: str) -> Cuts:
+    """Put the marker in front of each title of a question. ``title``: see ``_call_titled``."""
+    call, subject = alike(parts, "toolCall"), alike(parts, "subject")
     cuts = _titled(text, parts, marker)
-    for each in calls:
+    for each in (call, alike(_members_of(text, subject), "toolCall")):
         cuts += _call_titled(text, each, marker, title)
     if alike(parts, "title") is None and (call is None or not isinstance(call.value, dict)):
         # Version 2 shows the question's own title, and a lenient client something in the place of a missing one.

@@ -28,6 +28,7 @@ REASONS = {
     "denied_method": "the capability policy denies this method",
     "denied_address": "the user would be asked in an unknown way, or asked to open something other than a web address",
     "too_many_marks": "a question with too many characters that hide or reorder text",
+    "overlapping_changes": "podbot could not make its changes to it",
     "outside_mount": "the working directory is outside the workspace",
     "masked_capabilities": "capabilities of the client were masked",
     "marked_question": "a question to the user was marked, because its text is misleading",

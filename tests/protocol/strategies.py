@@ -216,3 +216,49 @@ STREAMS = (
     | st.binary(max_size=80)
 )
 CUTS = st.lists(st.integers(0, 2000), max_size=6)
+
+# Questions of which each member that the filter reads may be hidden, doubled, or no text.
+_SPELLINGS = st.sampled_from(["", "", "", "", "\\u0000", "\u200b", "\\u202e"])
+_PLACES = st.sampled_from(["/etc", "/home/me/shop", "a", "..", "\\u0000", "\\u0001", "\ufeff", "\u200b", "file:", " "])
+_SHOWN = st.lists(_PLACES, max_size=3).map(lambda spots: f'"{"".join(spots)}"')
+_SLY = st.recursive(
+    _SHOWN | st.sampled_from(["1", "null", "true"]),
+    lambda inner: (
+        st.builds(_object, st.lists(st.tuples(_SHOWN, inner), max_size=2), SPACE)
+        | st.builds(_array, st.lists(inner, max_size=2), SPACE)
+    ),
+    max_leaves=4,
+)
+
+
+def _sly(names: list[str], values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """An object whose members have ``names``, or such as look like them."""
+    keys = st.builds(lambda name, more: f'"{name}{more}"', st.sampled_from(names), _SPELLINGS)
+    return st.builds(_object, st.lists(st.tuples(keys, values), max_size=4), SPACE)
+
+
+def _asking(methods: list[str], params: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
+    """One to three questions."""
+    frame = '{"id":1,"method":"%s","params":%s}\n'
+    frames = st.builds(
+        lambda method, inside: frame % (method, inside.replace("\n", "")), st.sampled_from(methods), params
+    )
+    return st.lists(frames, min_size=1, max_size=3).map(lambda found: "".join(found).encode())
+
+
+_TITLED = ["title", "title", "toolCallId", "path", "uri", "cwd", "x"]
+_CALLS = _sly(_TITLED, _SLY)
+_OPTIONS = st.builds(_array, st.lists(_sly(["name", "kind"], _SLY | KIND | WORDY), max_size=2), st.just(""))
+ASKING = _asking(
+    ["session/request_permission"],
+    _sly(
+        [*_TITLED, "toolCall", "toolCall", "subject", "options"], _SLY | _CALLS | _sly(["toolCall"], _CALLS) | _OPTIONS
+    ),
+)
+CODEX_ASKING = _asking(
+    ["execCommandApproval", "item/commandExecution/requestApproval", "item/fileChange/requestApproval"],
+    _sly(
+        ["reason", "reason", "cwd", "path", "itemId", "callId", "command", "parsedCmd", "fileChanges", "permissions"],
+        _SLY | _sly(["cmd", "name", "kind", "/etc", "path"], _SLY),
+    ),
+)

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from podbot.protocol.acp import AcpChannel
 from podbot.protocol.app_server import CodexChannel
 from podbot.protocol.awaited import Wait, waits_in
-from podbot.protocol.filter import FilterChannel
-from podbot.protocol.jsontext import MAX_DEPTH, MAX_MESSAGES, MAX_STRUCTURE
+from podbot.protocol.filter import Direction, FilterChannel
+from podbot.protocol.jsontext import MAX_DEPTH, MAX_MESSAGES, MAX_STRUCTURE, Cut
 from podbot.protocol.lines import HEAD, TAIL
+from podbot.protocol.message import Message
 from podbot.protocol.refusal import POLICY, REASONS
 from podbot.streams.protocol_channel import Own, Side
 from tests.protocol.drive import Outcome, from_agent, from_client
@@ -145,7 +146,19 @@ def test_each_message_of_a_batch_that_is_refused_as_a_whole(side: Side) -> None:
 
 def test_every_rule_of_form_is_tested() -> None:
     here = {*BROKEN, *MORE, *OPENING, "bad_id", "bad_batch", "not_jsonrpc"}
-    assert here | {"not_object", "too_many_marks"} == set(REASONS) - POLICY, "questions are answered"
+    other = {"not_object", "too_many_marks", "overlapping_changes"}
+    assert here | other == set(REASONS) - POLICY, "questions are answered"
+
+
+def test_a_frame_in_which_a_rules_changes_overlap_is_refused_and_answered() -> None:
+    def rule(_message: Message) -> tuple[list[Cut], str]:
+        return [(1, 9), (2, 3, "x")], "marked_question"
+
+    for frame in (b'{"id":1,"method":"x"}\n', b'[{"id":1,"method":"x"}]\n'):
+        channel = FilterChannel(Direction(rule), Direction(rule), limit=1000, salvage=False, notices=[])
+        result = from_agent(frame, channel=channel)
+        assert (result.to_client, result.reasons) == (b"", ["overlapping_changes"])
+        assert error_of(result.to_agent) == (1, -32600, "overlapping_changes")
 
 
 @pytest.mark.parametrize("side", ["agent", "client"])

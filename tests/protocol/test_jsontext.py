@@ -13,6 +13,7 @@ from podbot.protocol.jsontext import (
     MAX_DEPTH,
     MAX_STRUCTURE,
     BadFrame,
+    Cut,
     Part,
     alike,
     cuts_for,
@@ -68,6 +69,29 @@ def test_members_can_be_cut_out(pairs: list[tuple[str, Any]], space: str, number
         (part.key, part.value) for number, part in enumerate(parts) if number not in drop
     ]
     assert len(left) == len(kept)
+
+
+@pytest.mark.parametrize("cuts", [[(1, 4), (2, 3)], [(1, 4), (1, 2)], [(2, 5, "x"), (0, 3)], [(1, 3), (2, 2, "y")]])
+def test_changes_that_overlap_are_refused(cuts: list[Cut]) -> None:
+    with pytest.raises(BadFrame, match="overlapping_changes"):
+        without("abcdef", cuts)
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.sampled_from(["", "X"])), max_size=4))
+def test_changes_are_all_made_or_none(found: list[tuple[int, int, str]]) -> None:
+    cuts: list[Cut] = [(min(start, end), max(start, end), instead) for start, end, instead in found]
+    removed = [place for start, end, *_ in cuts for place in range(start, end)]
+    try:
+        left = without("abcdefghi", cuts)
+    except BadFrame:
+        # Inserted text inside what another change removes would overlap as well, so there may be no such place twice.
+        assert len(set(removed)) < len(removed) or any(
+            start < place == end < stop for start, stop, *_ in cuts for place, end, *_ in cuts
+        )
+    else:
+        assert len(set(removed)) == len(removed)
+        assert left.replace("X", "") == "".join(char for at, char in enumerate("abcdefghi") if at not in removed)
+        assert left.count("X") == sum(cut[-1] == "X" for cut in cuts)
 
 
 @pytest.mark.parametrize(

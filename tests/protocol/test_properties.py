@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from podbot.config.models import Delegation
@@ -46,14 +46,26 @@ from tests.protocol.properties import (
     check_codex_client,
     naive,
 )
-from tests.protocol.strategies import CUTS, STREAMS
+from tests.protocol.strategies import ASKING, CODEX_ASKING, CUTS, STREAMS
 
 AGENT_STREAM = b"".join([FROM_AGENT[0], *NOISE, LOGINS, DENIED[0], DENIED[2], *FROM_AGENT[4:]]) + FROM_AGENT[1][:-1]
+# Frames that the filter changed to invalid JSON, and to one that it would change again.
+TITLE_WITHOUT_TEXT = (
+    b'{"id":1,"method":"session/request_permission","params":{"toolCall":{"title":{"x\\u0000":1}},"options":[],'
+    b'"path":"/etc"}}\n'
+)
+REASON_WITHOUT_TEXT = b'{"id":1,"method":"execCommandApproval","params":{"reason":{"x\\u0000":1},"cwd":"/etc"}}\n'
+SHOWN_INSIDE = (
+    b'{"id":1,"method":"session/request_permission","params":{"toolCall":{},"options":[],'
+    b'"path":["initialize\\u0000","/HOME/ME/SHOP"]}}\n'
+)
 CLIENT_STREAM = b"".join([b"\n", *(frame for frame, _ in MASKED), *FROM_CLIENT, b"{bad\n"]) + ZED[:-1]
 
 
 @settings(max_examples=examples(300))
-@given(STREAMS, CUTS, st.sampled_from(DELEGATIONS))
+@given(STREAMS | ASKING, CUTS, st.sampled_from(DELEGATIONS))
+@example(TITLE_WITHOUT_TEXT, [], "none")
+@example(SHOWN_INSIDE, [], "none")
 def test_agent(data: bytes, places: list[int], delegation: Delegation) -> None:
     check_agent(data, places, delegation)
 
@@ -65,7 +77,8 @@ def test_client(data: bytes, places: list[int], delegation: Delegation) -> None:
 
 
 @settings(max_examples=examples(300))
-@given(STREAMS, CUTS)
+@given(STREAMS | CODEX_ASKING, CUTS)
+@example(REASON_WITHOUT_TEXT, [])
 def test_codex(data: bytes, places: list[int]) -> None:
     check_codex_agent(data, places)
     check_codex_client(data, places)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.protocol.acp import AcpChannel
+from podbot.protocol.escapes import MOST_MARKS, visible
 from podbot.protocol.permission_options import LONGEST, prefix_of
-from podbot.protocol.questions import MOST_MARKS, visible
 from tests.protocol.asking import FRAME, MOUNT, OPTIONS, UPDATE, asked, marked, option
 from tests.protocol.drive import Outcome, from_agent
 
