@@ -133,7 +133,8 @@ def exec_(
                 # A kept session has no directory here after a reboot: only the engine knows its name.
                 container = container_meant(engine, container).name
                 status = run_exec(engine, container, spec, io, waker)
-        if status.code:  # nothing is looked at after a command that ended well
+        # Nothing is looked at after a command that ended well, or that did not start.
+        if status.failed or status.out_of_memory or (status.forks_refused and status.code):
             from podbot.session.limits_reached import tell_command_limits
 
             workspace = _written(environ, container, connect() if by_engine else None)

@@ -84,7 +84,9 @@ def setting_notes(settings: Sequence[tuple[str, str]], theirs: Mapping[str, str]
     """
     # What the operator decides is no setting of the repository's, whatever it is; an empty value names no program.
     decided = dict.fromkeys((key for key in _decided(theirs) if not is_format(key)), "")
-    notes = _notes(dict(settings) | decided)
+    rewritten = tuple(value for key, value in settings if _rewrites(key))
+    known = {key: value for key, value in settings if not (key.startswith("remote.") and value.startswith(rewritten))}
+    notes = _notes(known | decided)
     return tuple(note for _, note in zip(range(MOST), notes, strict=False))
 
 
@@ -92,7 +94,7 @@ def is_of_interest(key: str, value: str) -> bool:
     """Whether :func:`setting_notes` looks at the setting."""
     if key == _FORMAT:
         return value != "0"
-    known = key in _SIGNED or key == _VERIFIED or is_format(key)
+    known = key in _SIGNED or key == _VERIFIED or is_format(key) or _rewrites(key)
     if known or (key.startswith("filter.") and key.endswith(".required")):
         return True
     return _effect(key) is not None and (_command(key, value) != "" or not key.startswith("remote."))
@@ -215,6 +217,11 @@ def _effect(key: str) -> str | None:
     section, _, rest = key.partition(".")
     _, dot, name = rest.rpartition(".")
     return _PROGRAMS.get(f"{section}.*.{name}" if dot else key)
+
+
+def _rewrites(key: str) -> bool:
+    """Whether git takes another address in place of those that begin with the value, so that it needs no helper."""
+    return key.startswith("url.") and key.endswith((".insteadof", ".pushinsteadof"))
 
 
 def _command(key: str, value: str) -> str:

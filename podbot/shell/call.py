@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from podbot.errors import CommandSurvived
 from podbot.execution.codes import NOT_A_CAUSE
+from podbot.frozen import replace
 from podbot.guest.messages import Ended, GuestCommand
 from podbot.shell.output_budget import Kept
 from podbot.shell.requests import argv_of, directory_of, env_of, stdin_of, timeout_of, words_of
@@ -50,10 +51,10 @@ class Call:
         if ended.survivors:
             raise self.survived()
 
-    def met_full_disk(self, ended: Ended) -> bool:
-        """Whether it failed, and a file system was full that it could write to."""
+    def with_disks(self, ended: Ended) -> Ended:
+        """``ended``, with what only this host sees: that it failed, and another file system was full. Asked once."""
         failed = ended.code not in NOT_A_CAUSE and not ended.timed_out
-        return ended.disk_full or (failed and self.disk_full())
+        return replace(ended, disk_full=True) if failed and not ended.disk_full and self.disk_full() else ended
 
 
 def checked(
@@ -113,7 +114,7 @@ def text_result(call: Call, ended: Ended, kept: Kept) -> ExecutionResult:
         signal=signal_of(ended),
         out_of_memory=ended.out_of_memory,
         forks_refused=ended.forks_refused,
-        disk_full=call.met_full_disk(ended),
+        disk_full=ended.disk_full,
     )
 
 
@@ -134,7 +135,7 @@ def bytes_result(
         signal=signal_of(ended),
         out_of_memory=ended.out_of_memory,
         forks_refused=ended.forks_refused,
-        disk_full=call.met_full_disk(ended),
+        disk_full=ended.disk_full,
     )
 
 

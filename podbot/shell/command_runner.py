@@ -34,11 +34,12 @@ class CommandRunner:
             running = self.start(commands, call.command, take)
             try:
                 with waiting_for(running):
-                    return _finished(running, call)
+                    ended = _finished(running, call)
             except BaseException:
                 with contextlib.suppress(*BROKEN, OSError):
                     running.abandon()  # nothing reads the rest of its output, which would keep its streams open
                 raise
+        return call.with_disks(ended)
 
     def run_for_bytes(self, call: Call, limit: int) -> tuple[Ended, FirstBytes, FirstBytes]:
         """Run the command to its end; also returns the first ``limit`` bytes of stdout and of stderr."""

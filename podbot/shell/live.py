@@ -51,7 +51,7 @@ class Live:
             with self._watch():
                 ended = self.running.wait(seconds, until=self._has_output)
             if not self._chunks and ended is not None:  # all output is delivered before the end
-                self.ended = ended
+                self.ended = self.call.with_disks(ended)
                 self.call.check_survivors(ended)
         return bool(self._chunks) or self.ended is not None
 

@@ -119,6 +119,28 @@ def test_a_live_command_whose_end_is_not_reported_is_abandoned() -> None:
         live.next(None)
 
 
+@pytest.mark.parametrize(("code", "expected"), [(0, []), (126, []), (3, [True])])
+def test_whether_a_disk_is_full_is_asked_once_when_a_command_has_failed(code: int, expected: list[bool]) -> None:
+    """A result that is read twice says the same, and reading it contacts no engine."""
+
+    def prepare(running: ScriptedRunning) -> None:
+        running.ended = Ended(code, None, False, False, 1.0)
+
+    asked: list[bool] = []
+
+    def is_full() -> bool:
+        asked.append(True)
+        return len(asked) == 1  # space may be freed at any time
+
+    shell = PodmanShell(lambda: ScriptedCommands(prepare), root="/work", disk_full=is_full)
+    with shell, shell.stream(["x"]) as stream:
+        assert list(stream) == []
+        assert asked == expected
+        assert [stream.result.disk_full, stream.result.disk_full] == [bool(expected)] * 2
+    asked.clear()
+    assert (shell.execute(["x"]).disk_full, asked) == (bool(expected), expected)
+
+
 def test_leaving_the_block_of_a_stream_whose_command_survives() -> None:
     def prepare(running: ScriptedRunning) -> None:
         running.ended = SURVIVED

@@ -135,7 +135,8 @@ class Ending(Frozen):
             return
         has_leftovers = self.local and bool(self.left(found.id))
         rest = self._without_leftovers(found.id, seconds) if has_leftovers else []
-        if has_leftovers and not rest and found.status in _FORGOTTEN:
+        # Of one that has been started meanwhile the runtime's record is a new one.
+        if has_leftovers and not rest and found.status in _FORGOTTEN and found == _life(container):
             self.delete(found.runtime, found.id)
         status = "" if rest else self._recorded(container, found)
         if not rest and not status:

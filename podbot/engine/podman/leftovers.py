@@ -162,11 +162,11 @@ def delete(runtime: str, container: str) -> None:
     """Delete the runtime's record of ``container``, whose processes have ended. Never raises.
 
     Podman deletes it of those that it knows to run; of another, its next start fails ("container with given ID already
-    exists", Podman 4.3 with runc 1.1). Without --force the runtime refuses if a process still runs.
+    exists", Podman 4.3 with runc 1.1). Without --force the runtime refuses while the first process runs.
     """
     import subprocess  # imported here: `podbot exec` loads the module
 
-    if not (runtime and is_id(container)):
+    if not (runtime and is_id(container)) or left(container):
         return
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         subprocess.run(

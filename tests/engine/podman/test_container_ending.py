@@ -126,6 +126,19 @@ def test_the_runtime_s_record_of_a_container_that_the_engine_knows_is_left_to_th
     assert podman.deleted == []
 
 
+def test_the_runtime_s_record_of_a_container_that_was_started_meanwhile_is_left() -> None:
+    podman = Podman("created", processes=3)
+    end = podman.end
+
+    def started(container: str, *, grace: float, kill: float) -> list[int]:
+        podman.pid = 70
+        return end(container, grace=grace, kill=kill)
+
+    podman.end = started  # type: ignore[method-assign]
+    podman.ending().stop(podman.container, 7)
+    assert podman.deleted == []
+
+
 def test_a_paused_container_is_stopped() -> None:
     podman = Podman("paused", pid=5, answer=REFUSED)
     podman.after_stop = lambda: podman.becomes("exited")
