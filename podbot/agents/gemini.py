@@ -23,6 +23,8 @@ from podbot.agents.login_state import NONE, LoginFiles, LoginState, Unreadable, 
 
 _DEFAULTS = "/run/podbot/gemini-defaults.json"
 _SETTINGS = "/run/podbot/gemini-settings.json"
+_SYSTEM = "GEMINI_CLI_SYSTEM_SETTINGS_PATH"  # names the settings that count most
+_KEY = "GEMINI_API_KEY"
 _BASHENV = "/run/podbot/bashenv"
 
 # Undoes Gemini's change to git's environment in the shells that it starts. Gemini runs ``bash -c`` with
@@ -51,23 +53,28 @@ def through_gateway(addresses: Mapping[str, str], variables: Mapping[str, str]) 
     del variables
     if "gemini" not in addresses:
         return ThroughGateway()
-    return ThroughGateway({"GEMINI_CLI_SYSTEM_SETTINGS_PATH": _SETTINGS}, files={_SETTINGS: json.dumps(_BY_KEY) + "\n"})
+    return ThroughGateway({_SYSTEM: _SETTINGS}, files={_SETTINGS: json.dumps(_BY_KEY) + "\n"})
 
 
 def judge(files: LoginFiles, env: Mapping[str, str], now: float, command: Command) -> LoginState:
     """See ``Login.judge``. In the order of Gemini's own choice; GOOGLE_API_KEY is for Vertex AI only (0.61)."""
     del command  # it has no word for a login
+    if env.get(_SYSTEM) == _SETTINGS:  # for the gateway, which select the key, whatever else is there
+        blank = LoginState("blank", _ADDRESS, reason=f"it needs the variable {_KEY!r}")
+        return LoginState("key", _KEY) if is_filled(env.get(_KEY)) else blank
     for name in _CLOUDS:
         if env.get(name) == "true":
             return LoginState("cloud", name)
     if is_filled(env.get(_ADDRESS)):
         return LoginState("cloud", _ADDRESS)
-    if is_filled(env.get("GEMINI_API_KEY")):
-        return LoginState("key", "GEMINI_API_KEY")
-    if _LOGIN not in files:
-        return NONE
+    if is_filled(env.get(_KEY)):
+        return LoginState("key", _KEY)
+    return _in_file(files[_LOGIN], now) if _LOGIN in files else NONE
+
+
+def _in_file(content: bytes | str, now: float) -> LoginState:
     try:
-        login = document(files[_LOGIN])
+        login = document(content)
     except Unreadable as exc:
         return LoginState("unreadable", _LOGIN, reason=str(exc))
     end = seconds(login.get("expiry_date"), 1000)

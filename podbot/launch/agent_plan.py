@@ -10,9 +10,7 @@ from podbot.agents.registry import agent as known
 from podbot.config.checks import is_variable_name
 from podbot.config.models import AgentConfig, AppConfig
 from podbot.errors import InvalidValue, MissingRequired
-from podbot.frozen import replace
-from podbot.launch.held_keys import held_keys, key_notes
-from podbot.launch.held_keys import inside as held_inside
+from podbot.launch.held_keys import led_to_gateway
 from podbot.launch.judged_logins import inside
 from podbot.launch.names import LABEL
 from podbot.launch.resources.credentials import settings_notes
@@ -30,17 +28,12 @@ def plan_agent(
     words = command_for(config.agent, request.words, workspace.directory if workspace.trusted else None)
     env, secrets, notes = agent_variables(config, request, facts)
     command = ExecSpec(command=words, workdir=workspace.directory, env=env, secrets=secrets, tty=request.tty)
-    login = inside(config, facts, command)
+    command, gateway_files, held = led_to_gateway(config, request, facts, command)
+    login = inside(config, facts, command)  # of the whole command: the gateway's settings choose a login, too
     files = agent_files(config.agent)
     if login is not None and login.state == "key":
         files |= known(config.agent.kind).key_files.get(login.where, {})
-    if keys := held_keys(config, request, facts):
-        held = held_inside(config.agent.kind, keys, env)
-        files |= held.files
-        if words[0] == config.agent.kind:  # not of its adapter for another protocol
-            words = (words[0], *held.words, *words[1:])
-        command = replace(command, command=words, env={**env, **held.env})
-        notes += key_notes(keys)
+    files |= gateway_files
     agent = AgentPlan(
         kind=config.agent.kind,
         mode=config.agent.mode,
@@ -57,7 +50,7 @@ def plan_agent(
         env=agent_defaults(config.agent),
         fixed_env=agent_env(config.agent),  # also set for `podbot exec`, which may start the agent
         labels=labels(agent.kind, agent.mode),
-        notes=(*(settings_notes(config, facts) if workspace.clone is None else ()), *notes),
+        notes=(*(settings_notes(config, facts) if workspace.clone is None else ()), *notes, *held),
     )
     return agent, part
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from podbot.agents.login_state import first, is_filled
 from podbot.agents.registry import agent as known
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue
-from podbot.frozen import Frozen, field
+from podbot.frozen import Frozen, field, replace
 from podbot.launch.api_endpoints import ENDPOINTS, Endpoint
+from podbot.launch.command import ExecSpec
 from podbot.launch.network_choice import FILTERED, network_of
 from podbot.launch.types import HostFacts, LaunchRequest
 
@@ -55,13 +57,32 @@ def held_keys(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> tu
     return tuple(key for key in found if key is not None)
 
 
+def led_to_gateway(
+    config: AppConfig, request: LaunchRequest, facts: HostFacts, command: ExecSpec
+) -> tuple[ExecSpec, Mapping[str, str], tuple[str, ...]]:
+    """``command`` with what leads the agent to the gateway, the files that it needs for it, and notes.
+
+    Without a key that the gateway holds, ``command`` is unchanged, and there is nothing else. Raises InvalidValue.
+    """
+    keys = held_keys(config, request, facts)
+    if not keys:
+        return command, {}, ()
+    kind, words = config.agent.kind, command.command
+    held = inside(kind, keys, command.env)
+    if words[:1] == (kind,):  # not of its adapter for another protocol
+        words = (words[0], *held.words, *words[1:])
+    return replace(command, command=words, env={**command.env, **held.env}), held.files, key_notes(keys)
+
+
 def inside(kind: str, keys: Iterable[HeldKey], given: Mapping[str, str]) -> Inside:
     """What an agent of this ``kind`` gets for ``keys``. ``given``: its variables, with the keys."""
     env: dict[str, str] = {}
     addresses, variables = {}, {}
     for key in keys:
         endpoint = next(found for found in ENDPOINTS if found.name == key.name)
-        env |= {name: endpoint.form.get(name, "") + key.placeholder for name in endpoint.keys if given.get(name)}
+        env |= {
+            name: endpoint.form.get(name, "") + key.placeholder for name in endpoint.keys if is_filled(given.get(name))
+        }
         env[endpoint.base_variable] = key.address
         addresses[key.name], variables[key.name] = key.address, key.variable
     through = known(kind).through
@@ -88,7 +109,7 @@ def _is_address(text: str) -> bool:
 
 
 def _held(endpoint: Endpoint, given: Mapping[str, str], facts: HostFacts) -> HeldKey | None:
-    variable = next((name for name in endpoint.keys if given.get(name)), None)
+    variable = first(endpoint.keys, given)  # a blank one is none, and a placeholder for it would look like one
     if variable is None:
         return None
     header, scheme = endpoint.keys[variable]

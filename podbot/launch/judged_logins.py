@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 
 from podbot.agents.definition import Command
-from podbot.agents.login_state import NONE, LoginFiles, LoginState, iso
+from podbot.agents.login_state import NONE, LoginFiles, LoginState, first, iso
 from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
 from podbot.launch.command import ExecSpec
@@ -24,7 +24,7 @@ def judged(
 
 def inside(config: AppConfig, facts: HostFacts, command: ExecSpec) -> LoginState | None:
     """The login of the configured agent, which ``command`` starts, with what its sandbox gets."""
-    unused, given = _unused(config, facts), {**config.sandbox.env, **command.env}
+    given, unused = _given(config, command), _unused(config, facts, command)
     given = {name: value for name, value in given.items() if name not in unused}
     return judged(config.agent.kind, _files(config, facts), given, time_of(facts), command.command)
 
@@ -32,6 +32,11 @@ def inside(config: AppConfig, facts: HostFacts, command: ExecSpec) -> LoginState
 def copied_login(found: CredentialSource, facts: HostFacts) -> LoginState:
     """The login that a copied family has by itself."""
     return judged(found.family, found.files, {}, time_of(facts)) or NONE
+
+
+def is_held(value: str, facts: HostFacts) -> bool:
+    """Whether this value of a variable stands for a key that the gateway holds."""
+    return bool(facts.placeholder) and value.endswith(facts.placeholder)
 
 
 def time_of(facts: HostFacts) -> float:
@@ -62,7 +67,7 @@ def login_notes(config: AppConfig, facts: HostFacts, command: ExecSpec) -> tuple
 
 def empty_variables(config: AppConfig, command: ExecSpec) -> tuple[str, ...]:
     """A note on variables of the agent's login that it gets without a value; none if there are none."""
-    login, given = agent(config.agent.kind).login, {**config.sandbox.env, **command.env}
+    login, given = agent(config.agent.kind).login, _given(config, command)
     variables = login.variables if login is not None else ()
     empty = [name for name in variables if name in given and not given[name].strip()]
     return (f"{', '.join(empty)}: the value is empty, so it does not log {config.agent.kind} in",) if empty else ()
@@ -75,9 +80,10 @@ def login_advice(config: AppConfig, facts: HostFacts, command: ExecSpec) -> str:
         return ""
     if state.state == "none" and (not login.needed or _unwanted(config)):
         return ""
-    given = {*config.sandbox.env, *command.env, *_unused(config, facts)}
+    advice = _advised(login.advice, config, facts, command, state)
+    given = {*_given(config, command), *_unused(config, facts, command)}
     here = next((name for name in facts.login_variables if name not in given), "")
-    return f"{login.advice}; {here} is set on this host, and not passed (`-e {here}`)" if here else login.advice
+    return f"{advice}; {here} is set on this host, and not passed (`-e {here}`)" if here else advice
 
 
 def words(state: LoginState) -> str:
@@ -89,14 +95,38 @@ def words(state: LoginState) -> str:
     return f"has no login: {state.reason or 'its tokens are missing or blank'}"
 
 
-def _unused(config: AppConfig, facts: HostFacts) -> tuple[str, ...]:
+def _advised(advice: str, config: AppConfig, facts: HostFacts, command: ExecSpec, state: LoginState) -> str:
+    """``advice``, of the agent whose login has this ``state``, without what would have no effect."""
+    kind = config.agent.kind
+    run = f"run `podbot login {kind}`"
+    keys = advice.removeprefix(f"{run}, or ")
+    if not config.creds.copy_podbot:
+        more = f"for {_made(kind)}" if kind in facts.own_logins else f"and {run}"
+        return f"set creds.copy_podbot = true {more}, or {keys}"
+    unused = _unused(config, facts, command)
+    if not unused or not _is_own(config, facts, state.where):
+        return advice
+    passed = first(unused, _given(config, command))
+    return f"{run} again, or `podbot logout {kind}`{f' so that it uses {passed}' if passed else f' and {keys}'}"
+
+
+def _given(config: AppConfig, command: ExecSpec) -> dict[str, str]:
+    return {**config.sandbox.env, **command.env}
+
+
+def _unused(config: AppConfig, facts: HostFacts, command: ExecSpec) -> tuple[str, ...]:
     """The variables of a login that the agent does not use beside a login of podbot's own."""
     found = agent(config.agent.kind)
     if not uses_own_login(config, facts):
         return ()
+    names: tuple[str, ...] = ()
     if found.own_login is not None and found.own_login.texts and found.login is not None:
-        return found.login.variables  # the settings that come with that login select it
-    return found.key_login.variables if found.key_login is not None else ()  # podbot makes none of a key then
+        names = found.login.variables  # the settings that come with that login select it
+    elif found.key_login is not None:
+        names = found.key_login.variables  # podbot makes none of a key then
+    # But it does use a key that the gateway holds: what leads it to the gateway selects that key.
+    given = _given(config, command)
+    return tuple(name for name in names if not is_held(given.get(name, ""), facts))
 
 
 def _files(config: AppConfig, facts: HostFacts) -> LoginFiles:
@@ -115,11 +145,19 @@ def _files(config: AppConfig, facts: HostFacts) -> LoginFiles:
 
 def _place(config: AppConfig, facts: HostFacts, where: str) -> str:
     kind, name = config.agent.kind, where.partition(":")[0]
-    spec = own_login(kind)
-    if uses_own_login(config, facts) and spec is not None and name == os.path.basename(spec.path):
-        return f"the login that `podbot login {kind}` made"
+    if _is_own(config, facts, where):
+        return _made(kind)
     given = next((found.given for found in facts.credentials if found.family == kind and name in found.files), "")
     return os.path.join(given, where)
+
+
+def _is_own(config: AppConfig, facts: HostFacts, where: str) -> bool:
+    spec = own_login(config.agent.kind)
+    return uses_own_login(config, facts) and spec is not None and where == os.path.basename(spec.path)
+
+
+def _made(kind: str) -> str:
+    return f"the login that `podbot login {kind}` made"
 
 
 def _unwanted(config: AppConfig) -> bool:

@@ -13,6 +13,7 @@ from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue
 from podbot.launch.agent_plan import agent_variables
 from podbot.launch.command import ExecSpec
+from podbot.launch.held_keys import BASE_VARIABLES, led_to_gateway
 from podbot.launch.judged_logins import empty_variables, inside, login_advice
 from podbot.launch.resources.login import own_login, store_of, uses_own_login
 from podbot.launch.types import HostFacts, LaunchRequest
@@ -53,8 +54,10 @@ def list_logins(environ: Mapping[str, str], config: AppConfig) -> list[AgentLogi
     Raises FilesystemError subclasses. An invalid value because of which an agent does not start makes its login
     unreadable.
     """
-    given = {name: environ[name] for name in config.agent.env_allowlist if name in environ}
-    facts = replace(facts_without_session(environ), env=given)
+    names = {*config.agent.env_allowlist, *BASE_VARIABLES}
+    given = {name: environ[name] for name in names if name in environ}
+    # No session gets this placeholder, and no variable of a host ends with it.
+    facts = replace(facts_without_session(environ), env=given, placeholder="\0")
     kinds = [kind for kind in known() if own_login(kind) is not None]
     return [_login(replace(config, agent=replace(config.agent, kind=kind)), facts, environ) for kind in kinds]
 
@@ -71,14 +74,14 @@ def remove_login(environ: Mapping[str, str], kind: str) -> bool:
 
 
 def _login(config: AppConfig, facts: HostFacts, environ: Mapping[str, str]) -> AgentLogin:
-    kind = config.agent.kind
+    kind, request = config.agent.kind, LaunchRequest()
     try:
         facts = with_logins(facts, config, environ)
-        variables = agent_variables(config, LaunchRequest(), facts)[0]
+        words, variables = agent(kind).commands.get(config.agent.mode, ()), agent_variables(config, request, facts)[0]
+        command = led_to_gateway(config, request, facts, ExecSpec(words, env=variables))[0]
     except InvalidValue as exc:
         state = LoginState("unreadable", exc.field, reason=exc.reason)
         return AgentLogin(kind, "other", state=state, advice=exc.remedy)
-    command = ExecSpec(agent(kind).commands.get(config.agent.mode, ()), env=variables)
     state = inside(config, facts, command) or NONE
     advice, notes = login_advice(config, facts, command), empty_variables(config, command)
     found = AgentLogin(kind, "none", state=state, advice=advice, note="".join(notes))

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from podbot.agents.login_state import LoginState
-from podbot.agents.registry import families
+from podbot.agents.registry import AgentMode, families
 from podbot.credentials.own_login import LARGEST
 from podbot.diagnosis.doctor import diagnose
 from podbot.engine.check import Check
 from podbot.errors import InvalidValue
-from podbot.frozen import Frozen
+from podbot.frozen import Frozen, replace
 from podbot.launch.plan import plan_session
 from podbot.management.login_list import AgentLogin, list_logins
 from podbot.session.facts import collect_facts
@@ -39,7 +39,15 @@ KEYS = {
     "opencode": "OPENROUTER_API_KEY",
 }  # fmt: skip
 # Of what a start says, what doctor warns of; a variable that it refuses is in the last.
-WRONG = ("no login for", "gets no login that works", "the value is empty", "is not an absolute path")
+WRONG = (
+    "no login for",
+    "gets no login that works",
+    "the value is empty",
+    "is not an absolute path",
+    "is not the address of an API",
+)
+MODES: tuple[AgentMode, ...] = ("podbot", "acp")
+GEMINI_CLOUD = "GOOGLE_GENAI_USE_VERTEXAI"
 PROVIDER = 'model_provider = "x"\n[model_providers.x]\nenv_key = "X_KEY"\n'
 
 
@@ -55,6 +63,7 @@ class Case(Frozen):
     settings: str = ""
     env: Mapping[str, str] = {}
     config: Mapping[str, Any] = {}
+    mode: AgentMode = "podbot"
 
 
 def of_every_agent(kind: str) -> list[Case]:
@@ -102,13 +111,53 @@ def of_families(kind: str) -> list[Case]:
     ]  # fmt: skip
 
 
+def of_filtered_network(kind: str, mode: AgentMode) -> list[Case]:
+    """The gateway holds the key, and what leads the agent there selects it, also beside a login that works."""
+    key = KEYS[kind]
+    filtered: dict[str, Any] = {"sandbox.network": "filtered"}
+    passed = {**filtered, "agent.env_allowlist": (key,)}
+    # opencode has several providers, and podbot names the login in its file first.
+    beside = "podbot" if kind == "opencode" else "other"
+    host = [
+        Case(kind, "usable", "filtered-host", "host", host=LOGINS[kind], config=filtered),
+        Case(kind, "key", "filtered-host-and-key", "other", host=LOGINS[kind], env={key: "k"}, config=passed),
+        Case(kind, "key", "filtered-host-blank-and-key", "other", host={}, env={key: "k"}, config=passed),
+    ]  # fmt: skip
+    cases = [
+        Case(kind, "none", "filtered-nothing", config=filtered),
+        Case(kind, "key", "filtered-key", "other", env={key: "k"}, config=passed),
+        Case(kind, "none", "filtered-key-not-passed", env={key: "k"}, config=filtered),
+        Case(kind, "none", "filtered-empty-key", env={key: " "}, config=passed),
+        Case(kind, "key", "filtered-key-not-held", "other", config={**filtered, "sandbox.env": {key: "k"}}),
+        Case(kind, "key" if kind == "opencode" else "usable", "filtered-own", "podbot", own=LOGINS[kind],
+             config=filtered),
+        Case(kind, "expired", "filtered-own-ended", "podbot", own=ENDED[kind], config=filtered),
+        Case(kind, "key", "filtered-own-and-key", beside, own=LOGINS[kind], env={key: "k"}, config=passed),
+        Case(kind, "key", "filtered-own-blank-and-key", "other", own={}, env={key: "k"}, config=passed),
+        Case(kind, "blank", "filtered-own-blank-and-empty-key", "podbot", own={}, env={key: " "}, config=passed),
+        *(host if kind in families() else ()),
+    ]  # fmt: skip
+    return [replace(case, mode=mode, name=f"{mode}-{case.name}") for case in cases]
+
+
 CASES = [
     *(case for kind in KEYS for case in of_every_agent(kind)),
     *(case for kind in families() for case in of_families(kind)),
+    *(case for kind in KEYS for mode in MODES for case in of_filtered_network(kind, mode)),
+    *(Case("codex", "key", f"{mode}-filtered-provider-and-key", "other", settings=PROVIDER, host=CODEX,
+           env={"OPENAI_API_KEY": "k"}, mode=mode,
+           config={"agent.env_allowlist": ("OPENAI_API_KEY",), "sandbox.network": "filtered"}) for mode in MODES),
+    Case("gemini", "key", "filtered-own-cloud-and-key", "other", own={}, env={"GEMINI_API_KEY": "k"},
+         config={"agent.env_allowlist": ("GEMINI_API_KEY",), "sandbox.network": "filtered",
+                 "sandbox.env": {GEMINI_CLOUD: "true"}}),
+    Case("gemini", "blank", "filtered-key-of-vertex", "other", env={"GOOGLE_API_KEY": "k"},
+         config={"agent.env_allowlist": ("GOOGLE_API_KEY",), "sandbox.network": "filtered"}),
+    Case("codex", "unreadable", "filtered-address", "other", env={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "ftp://x"},
+         config={"agent.env_allowlist": ("OPENAI_API_KEY",), "sandbox.network": "filtered"}),
     Case("claude", "cloud", "cloud", "other", config={"sandbox.env": {"CLAUDE_CODE_USE_BEDROCK": "1"}}),
-    Case("gemini", "cloud", "cloud", "other", config={"sandbox.env": {"GOOGLE_GENAI_USE_VERTEXAI": "true"}}),
+    Case("gemini", "cloud", "cloud", "other", config={"sandbox.env": {GEMINI_CLOUD: "true"}}),
     Case("gemini", "blank", "own-and-cloud", "podbot", own={},
-         config={"sandbox.env": {"GOOGLE_GENAI_USE_VERTEXAI": "true"}}),
+         config={"sandbox.env": {GEMINI_CLOUD: "true"}}),
     Case("codex", "blank", "provider", "other", settings=PROVIDER, host=CODEX),
     Case("codex", "key", "provider-and-key", "other", settings=PROVIDER, env={"X_KEY": "k"},
          config={"agent.env_allowlist": ("X_KEY",)}),
@@ -128,7 +177,9 @@ class Host:
             path.mkdir(mode=0o700)
         self.runtime = str(root / "run")
         self.environ = {"HOME": str(home), "XDG_STATE_HOME": str(state), "XDG_RUNTIME_DIR": self.runtime, **case.env}
-        self.config = config({"workspace.host_path": str(root / "shop"), "agent.kind": case.kind, **case.config})
+        self.config = config(
+            {"workspace.host_path": str(root / "shop"), "agent.kind": case.kind, "agent.mode": case.mode, **case.config}
+        )
         if case.host is not None:
             write(home / families()[case.kind].directory / families()[case.kind].login, case.host)
         if case.settings:
@@ -141,9 +192,9 @@ class Host:
         """The login that the plan of a session has, and what the start says; or why it does not start."""
         try:
             found = collect_facts(self.config, typed(), environ=self.environ, runtime_dir=self.runtime)
+            made = plan_session(self.config, typed(), found, "run" if self.config.agent.mode == "podbot" else "host")
         except InvalidValue as exc:
             return LoginState("unreadable", exc.field, reason=exc.reason), [str(exc)]
-        made = plan_session(self.config, typed(), found)
         return made.agent.login, list(made.sandbox.notes)
 
     def listed(self) -> dict[str, AgentLogin]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from podbot.agents.login_state import LoginState
 from podbot.config.models import Origin
 from podbot.errors import InvalidValue
 from podbot.frozen import replace
@@ -165,6 +166,29 @@ def test_a_sandbox_without_an_agent_has_no_keys() -> None:
     assert found is not None
     assert found.keys == ()
     assert replace(found, keys=()) == found
+
+
+@pytest.mark.parametrize("mode", ["podbot", "acp"])
+@pytest.mark.parametrize(("kind", "variable"), [("codex", "OPENAI_API_KEY"), ("gemini", "GEMINI_API_KEY")])
+def test_the_key_that_the_gateway_holds_is_the_login_beside_one_of_podbot_s_own(
+    kind: str, variable: str, mode: str
+) -> None:
+    """The provider that podbot's words name, or its settings, take no other."""
+    values = {"sandbox.network": "filtered", "agent.kind": kind, "agent.mode": mode, "agent.env_allowlist": (variable,)}
+    known = facts(env={variable: KEY}, placeholder=HEX, own_logins=(kind,), own_login=b"{}")
+    plan = plan_session(config(values), typed(), known, "run" if mode == "podbot" else "host")
+    assert plan.agent.login == LoginState("key", variable)
+    assert not [note for note in plan.sandbox.notes if "no login" in note]
+
+
+def test_a_blank_key_gets_no_placeholder() -> None:
+    blank = plan_session(
+        config({"sandbox.network": "filtered", "agent.kind": "codex"}),
+        typed(env={"OPENAI_API_KEY": " "}), facts(placeholder=HEX),
+    )  # fmt: skip
+    assert gateway(blank).keys == ()
+    assert blank.agent.command.env["OPENAI_API_KEY"] == " "
+    assert any("OPENAI_API_KEY: the value is empty" in note for note in blank.sandbox.notes)
 
 
 def test_no_login_is_made_of_a_placeholder() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from podbot.agents.login_state import LoginState
+from podbot.agents.registry import agents
 from podbot.errors import MountRefused
 from podbot.launch.describe import describe
 from podbot.launch.plan import plan_session
@@ -65,6 +66,46 @@ def test_a_key_that_is_set_on_the_host_and_not_passed_is_named() -> None:
     assert "is set on this host" not in text
     own = plan("codex", own_logins=("codex",), own_login=b"{}", login_variables=("OPENAI_API_KEY",))
     assert "is set on this host" not in notes_of(own), "the agent would not use it"
+
+
+OWN: dict[str, Any] = {"own_logins": ("codex",), "own_login": b"{}"}
+PASS = 'pass in an API key: `-e OPENAI_API_KEY`, or agent.env_allowlist = ["OPENAI_API_KEY"]'
+
+
+@pytest.mark.parametrize(
+    ("values", "given", "known", "advice"),
+    [
+        ({"creds.copy_podbot": False}, {}, OWN,
+         f"set creds.copy_podbot = true for the login that `podbot login codex` made, or {PASS}"),
+        ({"creds.copy_podbot": False}, {}, {}, f"set creds.copy_podbot = true and run `podbot login codex`, or {PASS}"),
+        ({}, {"CODEX_API_KEY": SECRET}, OWN,
+         "run `podbot login codex` again, or `podbot logout codex` so that it uses CODEX_API_KEY"),
+        ({}, {"OPENAI_API_KEY": ""}, OWN, f"run `podbot login codex` again, or `podbot logout codex` and {PASS}"),
+        ({}, {}, {}, f"run `podbot login codex`, or {PASS}"),
+    ],
+)  # fmt: skip
+def test_the_advice_has_an_effect(
+    values: dict[str, Any], given: dict[str, str], known: dict[str, Any], advice: str
+) -> None:
+    made = plan_session(config({"agent.kind": "codex", **values}), typed(env=given), facts(**known))
+    assert [note.partition("; to give it one, ")[2] for note in made.sandbox.notes if "to give it one" in note] == [
+        advice
+    ]
+    assert SECRET not in notes_of(made)
+
+
+def test_the_advice_of_each_agent_begins_with_podbot_s_own_login() -> None:
+    """What is advised where that has no effect is made of the rest."""
+    advice = {kind: login.advice for kind, found in agents().items() if (login := found.login) and found.own_login}
+    assert sorted(advice) == ["claude", "codex", "gemini", "opencode"]
+    assert all(text.startswith(f"run `podbot login {kind}`, or pass in") for kind, text in advice.items())
+
+
+def test_a_dead_login_of_gemini_s_is_made_again_or_removed() -> None:
+    text = notes_of(plan("gemini", given={"GEMINI_API_KEY": SECRET}, own_logins=("gemini",), own_login=b"{}"))
+    assert "run `podbot login gemini` again, or `podbot logout gemini` so that it uses GEMINI_API_KEY" in text
+    claude = notes_of(plan("claude", own_logins=("claude",), own_login=b"{}"))
+    assert "to give it one, run `podbot login claude`, or pass in an API key" in claude, "it uses a key beside it"
 
 
 def test_a_key_that_works_hides_the_file_and_an_empty_one_does_not() -> None:

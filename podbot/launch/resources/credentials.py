@@ -11,7 +11,7 @@ from podbot.agents.registry import agent, agents
 from podbot.config.models import AgentKind, AppConfig
 from podbot.frozen import Frozen, field
 from podbot.launch.command import ExecSpec
-from podbot.launch.judged_logins import copied_login, inside, login_notes
+from podbot.launch.judged_logins import copied_login, inside, is_held, login_notes
 from podbot.launch.resources.login import host_login, selected_family, uses_own_login
 from podbot.launch.resources.part import Context, Part
 from podbot.launch.types import CredentialSource, HostFacts, ResourcePlan, SandboxPlan
@@ -142,7 +142,7 @@ def _key(config: AppConfig, facts: HostFacts, command: ExecSpec) -> str:
     if spec is None or state is None or state.state != "key" or state.where not in spec.variables:
         return ""
     value = {**config.sandbox.env, **command.env}[state.where].strip()
-    return "" if facts.placeholder and value.endswith(facts.placeholder) else value
+    return "" if is_held(value, facts) else value
 
 
 def _first_run(
