@@ -20,6 +20,7 @@ _UNSAFE = re.compile(r"[^a-z0-9]+", re.ASCII)
 _SLUG = 40
 _MADE = "podbot-"  # with it begin the names that podbot makes: podbot-SLUG-NONCE
 _NONCE = 6
+_SHORTEST_NONCE = 4  # digits of it that tell sessions on one directory apart
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 LABEL = "io.podbot"
@@ -37,7 +38,12 @@ def is_name(text: str) -> bool:
 
 def slug(text: str) -> str:
     """``text`` as a part of a name: lower case, letters, digits and single dashes, at most 40 characters."""
-    return _UNSAFE.sub("-", text.lower())[:_SLUG].strip("-") or "workspace"
+    return _slug(text) or "workspace"
+
+
+def _slug(text: str) -> str:
+    """As :func:`slug`, but empty for a text without a letter or digit, such as ``.``, which names no directory."""
+    return _UNSAFE.sub("-", text.lower())[:_SLUG].strip("-")
 
 
 def session_name(chosen: str | None, workspace: str, nonce: str, origin: str) -> str:
@@ -57,28 +63,40 @@ def session_name(chosen: str | None, workspace: str, nonce: str, origin: str) ->
 def names_meant(given: str, names: Iterable[str]) -> list[str]:
     """Those of ``names`` that ``given`` can mean, in their order. If there are several, the operator has to say more.
 
-    A whole name counts first, then every name that it :func:`begins`. Where it is the whole name of a workspace's
-    directory, ``shop``, podbot's names for longer ones are not meant, ``podbot-shop-api-1a2b3c``.
+    A whole name counts first, and then every name that :func:`can_mean` finds.
     """
-    found = [name for name in names if begins(given, name)]
-    if given in found:
-        return [given]
-    whole = [name for name in found if _workspace_in(name) == given]
-    return [name for name in found if name in whole or name.startswith(given)] if whole else found
+    found = [name for name in names if can_mean(given, name)]
+    return [given] if given in found else found
 
 
-def begins(given: str, name: str) -> bool:
-    """Whether ``given`` is the beginning of ``name``, or of what follows ``podbot-`` in a name that podbot made."""
-    return given != "" and (
-        name.startswith(given) or (bool(_workspace_in(name)) and name.startswith(given, len(_MADE)))
+def can_mean(given: str, name: str) -> bool:
+    """Whether ``given`` is the beginning of ``name``, or the directory in a name that podbot made.
+
+    Only the whole directory: with a part of it, ``podbot rm --force ci`` would remove the session on ``cinema``. Behind
+    it, a dash and at least four digits of what follows choose among several sessions there: fewer could be the end of
+    another directory's name, ``shop-2``.
+    """
+    if not given:
+        return False
+    if name.startswith(given):
+        return True
+    directory, nonce = _made_of(name)
+    begin, _, digits = given.rpartition("-")
+    return _is_directory(given, directory) or (
+        len(digits) >= _SHORTEST_NONCE and nonce.startswith(digits) and _is_directory(begin, directory)
     )
 
 
-def _workspace_in(name: str) -> str:
-    """The workspace's part of a name that podbot made; empty for one that the operator chose."""
-    start, dash, nonce = name.rpartition("-")
-    made = dash and start.startswith(_MADE) and len(nonce) == _NONCE and _HEXADECIMAL.issuperset(nonce)
-    return start.removeprefix(_MADE) if made else ""
+def _is_directory(given: str, directory: str) -> bool:
+    """Whether a directory called ``given`` is called ``directory`` in a name that podbot makes."""
+    return directory != "" and "/" not in given and _slug(given) == directory
+
+
+def _made_of(name: str) -> tuple[str, str]:
+    """The directory and the digits in a name that podbot made; both are empty for one that the operator chose."""
+    start, _, nonce = name.rpartition("-")
+    made = start.startswith(_MADE) and len(nonce) == _NONCE and _HEXADECIMAL.issuperset(nonce)
+    return (start.removeprefix(_MADE), nonce) if made else ("", "")
 
 
 def keep_label(keep: Keep) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerError, ContainerNotFound, NotOurs, PodbotError, SessionExists
 from podbot.events import Emit, Event
-from podbot.launch.names import LABEL, begins, is_name, keep_of
+from podbot.launch.names import LABEL, can_mean, is_name, keep_of
 from podbot.places import runtime_root
 from podbot.session.directory import left_session, sessions, sweep, take_untold
 from podbot.session.flags import ENDING, flagged, is_in_use
@@ -118,7 +118,7 @@ def report_orphans(
         except (ContainerNotFound, NotOurs):
             _forget(engine, environ, path, emit, scanner)
             continue
-        needed = is_in_use(path) or begins(spare, container.name) or (spare and container.id.startswith(spare))
+        needed = is_in_use(path) or can_mean(spare, container.name) or (spare and container.id.startswith(spare))
         if found.left_behind and (needed or not _removed(engine, environ, container, emit, scanner)):
             text = f"the session {found.session} ({container.state}) was left behind by a podbot that was killed"
             if found.leased and container.state == "running":

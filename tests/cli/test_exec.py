@@ -268,6 +268,16 @@ def test_the_directory_is_enough_for_exec_and_stop_of_a_session_without_a_name(
     assert str(capfd.readouterr().out) == "podbot-shop-1a2b3c\n"
 
 
+@pytest.mark.parametrize("command", [["stop"], ["rm", "--force"], ["stop", "--rm"], ["exec"]])
+def test_the_beginning_of_a_directory_never_reaches_the_session_of_another_project(
+    engine: FakeEngine, place: Place, capfd: Capture, command: list[str]
+) -> None:
+    orphaned(engine, place, "podbot-shop-api-4c5d6e")
+    assert main([*command, "shop", *(["true"] if command == ["exec"] else [])]) == 1
+    assert "podbot: there is no container shop" in str(capfd.readouterr().err)
+    assert engine.inspect("podbot-shop-api-4c5d6e").state == "running"
+
+
 def test_a_container_of_that_whole_name_is_meant(engine: FakeEngine, place: Place) -> None:
     """Another program's, whose name is the beginning of a session's."""
     engine.start(engine.create(container("shop", marks={})))

@@ -40,7 +40,8 @@ def test_an_ambiguous_name_lists_the_candidates(engine: FakeEngine) -> None:
 def test_a_directory_is_enough_for_a_session_that_podbot_named_after_it(engine: FakeEngine) -> None:
     made(engine, "podbot-shop-1a2b3c", "podbot-shop-api-4c5d6e", "podbot-notes-0a1b2c")
     assert session_meant(engine, "shop").name == "podbot-shop-1a2b3c"
-    assert session_meant(engine, "note").name == "podbot-notes-0a1b2c"
+    with pytest.raises(ContainerNotFound):
+        session_meant(engine, "note")
     made(engine, "podbot-shop-9d8e7f")
     with pytest.raises(AmbiguousName) as caught:
         session_meant(engine, "shop")
