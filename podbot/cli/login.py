@@ -95,6 +95,7 @@ def _show(found: list[AgentLogin], *, as_json: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from podbot.cli.remedies import with_options
     from podbot.visible_text import printable
 
     console = Console(highlight=False)
@@ -104,7 +105,11 @@ def _show(found: list[AgentLogin], *, as_json: bool) -> None:
     for title in ("AGENT", "LOGIN", ""):
         table.add_column(title, overflow="fold")
     for login in found:
-        table.add_row(login.agent, escape(printable(login.origin)), escape(printable(_detail(login))))
+        fix = f"fix: {with_options(login.advice)}" if login.advice else ""
+        first, *below = [text for text in (_detail(login), login.note, fix) if text] or [""]
+        table.add_row(login.agent, escape(printable(login.origin)), escape(printable(first)))
+        for text in below:
+            table.add_row("", "", escape(printable(text)))
     console.print(table)
 
 
@@ -115,7 +120,7 @@ def _detail(login: AgentLogin) -> str:
     from podbot.launch.judged_logins import words
 
     if login.source == "none":
-        return f"podbot login {login.agent}"
+        return "" if login.advice else f"podbot login {login.agent}"  # the advice begins with that command
     of = login.path if login.since is None else f"renewed {age(time.time() - login.since)} ago"
     wrong = "" if login.state.works else words(login.state)
     return ": ".join(part for part in (of, wrong) if part)

@@ -39,9 +39,13 @@ def test_the_list_shows_each_agent_s_login(store: LoginStore, capfd: Capture) ->
     assert main(["login", "--list"]) == 0
     lines = capfd.readouterr().out.splitlines()
     blank = f"{login}: has no login: its tokens are missing or blank"
-    assert lines[1].split(maxsplit=1) == ["claude", f"a copy of this host's  {blank}"]
-    assert "podbot's own" in lines[2]
-    assert lines[3].split() == ["gemini", "none", "podbot", "login", "gemini"]
+    assert lines[1].rstrip().split(maxsplit=1) == ["claude", f"a copy of this host's  {blank}"]
+    assert lines[2].strip().startswith("fix: run `podbot login claude`, or pass in an API key: `-e ANTHROPIC_API_KEY`")
+    assert "podbot's own" in lines[3]
+    assert lines[4].split(maxsplit=2)[:2] == ["gemini", "none"]
+    assert lines[4].split(maxsplit=2)[2].startswith("fix: run `podbot login gemini`, or pass in an API key")
+    assert lines[5].split() == ["opencode", "none", "podbot", "login", "opencode"]  # it needs none
+    assert len(lines) == 6
     assert main(["login", "--list", "--json"]) == 0
     rows = json.loads(capfd.readouterr().out)
     assert {row["agent"]: row["source"] for row in rows} == {
@@ -64,8 +68,33 @@ def test_the_list_is_of_what_the_configuration_gives_to_sessions(
     lines = capfd.readouterr().out.splitlines()
     assert "CLAUDE_CONFIG_DIR" in lines[1]
     assert "'relative' is not an absolute path" in lines[1]
-    assert lines[2].split() == ["codex", "none", "podbot", "login", "codex"]
-    assert lines[3].split() == ["gemini", "GEMINI_API_KEY"]
+    assert lines[2].strip().startswith("fix: ")
+    assert "creds.copy_claude" in lines[2]
+    assert lines[3].split(maxsplit=2)[:2] == ["codex", "none"]
+    assert lines[3].split(maxsplit=2)[2].startswith("fix: run `podbot login codex`")
+    assert lines[4].split() == ["gemini", "GEMINI_API_KEY"]
+
+
+def test_the_list_says_of_a_key_that_it_is_empty_and_what_to_do(
+    store: LoginStore, capfd: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only `--json` did."""
+    store.save(json.dumps(CODEX).encode())
+    monkeypatch.setenv("PODBOT_AGENT_ENV_ALLOWLIST", "GEMINI_API_KEY,OPENAI_API_KEY")
+    monkeypatch.setenv("GEMINI_API_KEY", "")
+    monkeypatch.setenv("OPENAI_API_KEY", " ")
+    assert main(["login", "--list"]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    column = lines[2].index("renewed")
+    assert (
+        lines[3].strip()
+        == lines[3][column:].strip()
+        == "OPENAI_API_KEY: the value is empty, so it does not log codex in"
+    )
+    assert lines[4][:column].split() == ["gemini", "none"]
+    assert lines[4][column:].strip() == "GEMINI_API_KEY: the value is empty, so it does not log gemini in"
+    assert lines[5][:column].strip() == ""
+    assert lines[5][column:].startswith("fix: run `podbot login gemini`, or pass in an API key")
 
 
 def test_logout_removes_it_and_says_what_it_does_not(store: LoginStore, capfd: Capture) -> None:
