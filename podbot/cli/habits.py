@@ -21,6 +21,7 @@ _UPDATE = (
 _IMAGE = "`podbot image ls` lists podbot's images; `podman image inspect IMAGE` shows one."
 _LISTS = "`podbot history ls` lists conversations"
 _PRINT = "`podbot config show` prints all values."
+_PRUNE = "`podbot rm --all` removes all stopped sessions, and does not ask first: their unsaved work is lost."
 
 # By the words after `podbot`: a command, or a group and its command.
 COMMANDS: Mapping[str, str] = {
@@ -53,9 +54,9 @@ COMMANDS: Mapping[str, str] = {
     "tool": _UPDATE,
     "info": _MACHINE,
     "status": f"`podbot ps` lists sessions. {_MACHINE}",
-    "system": f"{_MACHINE} `podbot rm --all` removes all stopped sessions.",
+    "system": f"{_MACHINE} {_PRUNE}",
     "env": _MACHINE,
-    "prune": "`podbot rm --all` removes all stopped sessions.",
+    "prune": _PRUNE,
     "images": "`podbot image ls` lists images.",
     "rmi": _REMOVE_IMAGE,
     "resume": "`podbot start SESSION` restarts a kept session; `podbot history ls` lists conversations.",
@@ -190,13 +191,13 @@ _RUN: Mapping[str, str] = {
     "--no-healthcheck": _HEALTH,
     "--secret": "Write `-e NAME`: podbot passes the value from your environment, and stores it nowhere.",
     "--env-host": "Write `-e NAME` for each variable.",
-    "--http-proxy": "Write `-e HTTP_PROXY -e HTTPS_PROXY -e NO_PROXY`: podbot passes no proxy by itself.",
+    "--http-proxy": "podbot passes no proxy by itself. Write `-e NAME` for each proxy variable that is set here.",
     "--tz": "A sandbox has this machine's time zone; TZ in the table sandbox.env changes it.",
     "--stop-timeout": "`podbot stop --time S SESSION` sets it at the end.",
     "--stop-signal": "podbot ends a sandbox with TERM, and then KILL.",
     "--cidfile": _NAME_OF,
     "--pidfile": _NAME_OF,
-    "--replace": "`podbot rm SESSION` removes the kept session of that name first.",
+    "--replace": "`podbot rm SESSION` removes the kept session of that name first, and its unsaved work is lost.",
     "--rmi": _REMOVE_IMAGE,
     "--runtime": "`podbot config set sandbox.runtime NAME` selects the runtime.",
     "--authfile": _PULLED,
@@ -221,8 +222,9 @@ PODMANS = (
     "--timeout", "--umask", "--unsetenv", "--unsetenv-all", "--use-api-socket",
 )  # fmt: skip
 
-# Options that an agent of podbot's has under the same name: -m and -i of Codex, -d and --init of Claude Code.
-AGENTS_TOO = ("-a", "-d", "-i", "-l", "-m", "--attach", "--hostname", "--init")
+# Options that an agent of podbot's has under the same name: -m and -i of Codex, -d and --init of Claude Code, and
+# --variant of opencode.
+AGENTS_TOO = ("-a", "-d", "-i", "-l", "-m", "--attach", "--hostname", "--init", "--variant")
 
 # Options by podman's and docker's names, for each command.
 OPTIONS: Mapping[str, Mapping[str, str]] = {

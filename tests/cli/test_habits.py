@@ -77,6 +77,12 @@ def test_each_habit_gets_its_hint_in_one_paragraph(words: str, capfd: pytest.Cap
     assert (BEHIND in line) == (command in ("run", "host") and option in AGENTS_TOO)
 
 
+def test_a_hint_that_removes_sessions_says_what_is_lost() -> None:
+    """Podman asks before `prune`, and `podbot rm` does not."""
+    removing = [COMMANDS["prune"], COMMANDS["system"], BY_LINE["run --replace"]]
+    assert [hint for hint in removing if "unsaved work is lost" not in hint] == []
+
+
 @pytest.mark.parametrize("command", ["run", "host"])
 @pytest.mark.parametrize("option", PODMANS)
 def test_another_option_of_podmans_is_not_taken_for_an_agents(
@@ -112,6 +118,13 @@ def test_the_list_of_podmans_options_has_none_of_podbots_and_none_with_a_hint() 
         (
             "run codex -m o3",
             f"run: there is no option -m. Write `--memory SIZE`. {BEHIND} `podbot run codex -- -m o3`.",
+        ),
+        (
+            "run opencode --variant high",
+            (
+                "run: there is no option --variant. An image has one platform: `--image IMAGE` selects the image."
+                f" {BEHIND} `podbot run opencode -- --variant high`."
+            ),
         ),
         (
             "run -it",
