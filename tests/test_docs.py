@@ -124,6 +124,8 @@ def test_the_uninstall_page_names_every_package_that_set_up_may_install() -> Non
     machines = [(replace(bare, cgroups=kind), number) for kind in ("v1", "v2") for number in ((4, 3), (5, 4))]
     programs = [name for facts, number in machines for name in missing_programs(facts, number, debian=True)]
     assert set(packages_of(bare, programs)) - set(re.findall(r"[a-z0-9-]+", page)) == set()
+    (removed,) = re.findall(r"apt-get remove (.+)", page)
+    assert {"iptables", "nftables"}.isdisjoint(removed.split())  # apt removes ufw, which depends on iptables, with it
 
 
 def test_no_text_proposes_to_install_podbot_from_an_index() -> None:
