@@ -128,8 +128,10 @@ def test_an_image_without_agents_named_keeps_those_that_it_has() -> None:
 
 
 def test_an_unknown_agent_is_refused_before_anything_is_done() -> None:
-    with pytest.raises(InvalidValue, match="cloude"):
-        decide(Works(), agents=["cloude"])
+    for option in ("agents", "also"):
+        named: dict[str, Any] = {option: ["cloude"]}
+        with pytest.raises(InvalidValue, match=r"^agents \(named for set-up\): unknown agent 'cloude'"):
+            decide(Works(), **named)
 
 
 def test_from_nothing(tmp_path: Path) -> None:
