@@ -71,7 +71,7 @@ def test_the_list_is_of_what_the_configuration_gives_to_sessions(
     assert lines[2].strip().startswith("fix: ")
     assert "creds.copy_claude" in lines[2]
     assert lines[3].split(maxsplit=2)[:2] == ["codex", "none"]
-    assert lines[3].split(maxsplit=2)[2].startswith("fix: run `podbot login codex`")
+    assert lines[3].split(maxsplit=2)[2].startswith("fix: set creds.copy_podbot = true for the login")
     assert lines[4].split() == ["gemini", "GEMINI_API_KEY"]
 
 
