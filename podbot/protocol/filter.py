@@ -187,7 +187,7 @@ class FilterChannel:
         verdict = judge(line, "agent", self._agent_rule, self._form)
         if verdict.said and (kind := _noise_kind(verdict, line, spread=spread)):
             self._noise.append(Noise(kind, line))
-            if verdict.said[0].reason == NOT_JSONRPC:  # it may be an answer without a result
+            if kind == "json":  # it may be an answer without a result; JSON over several lines may be a log's
                 self._answer_agent(verdict, handed_on)
             return
         self._spread.ends()
