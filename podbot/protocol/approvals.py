@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from podbot.protocol.earlier import MOST_PATHS, EarlierCalls
 from podbot.protocol.escapes import cuts_as_shown, escape_cuts, visible
@@ -29,7 +29,7 @@ from podbot.protocol.plain_commands import (
     plain_commands,
     unmarked,
 )
-from podbot.protocol.questions import LONGEST_PATH, marker_of, put
+from podbot.protocol.questions import LONGEST_PATH, marker_of, only_in, put
 
 _NAMES = frozenset(
     map(fold_key, ("path", "cwd", "grantRoot", "movePath", "scriptPath", "subpath", "pattern", "read", "write"))
@@ -57,26 +57,40 @@ def approval_cuts(message: Message, mount: PathScope | None, earlier: EarlierCal
 
     def marks(text: str, shown: Part) -> Cuts:
         parts, _ = members(text, shown.place)
-        markers = _markers(text, shown, parts, mount, earlier)
+        found = _found(text, shown, parts, mount, earlier)
+        marker = found.marker()
         if text is not message.text:
             # The words that run have no escapes. What only they reveal comes last: the filter, were it to read its own
             # output, would look for the rest at the beginning of the reason.
             agents, _ = members(message.text, params.place)
-            plain = _markers(message.text, params, agents, mount, earlier)
-            markers += tuple(said for said, known in zip(plain, markers, strict=True) if not known)
-        marker = "".join(markers)
+            marker += _found(message.text, params, agents, mount, earlier).only_there(found).marker()
         return _reason_cuts(text, shown, parts, alike(parts, "reason"), marker) if marker else []
 
     return cuts_as_shown(message.text, params, marks)
 
 
-def _markers(
-    text: str, params: Part, parts: Sequence[Part], mount: PathScope | None, earlier: EarlierCalls
-) -> tuple[str, ...]:
-    """Podbot's words about places and about contradictions; each is empty when there are none."""
+class _Found(NamedTuple):
+    """``paths``: outside the workspace. ``lost``: see ``marker_of``. ``contradictions``: podbot's words about each."""
+
+    paths: list[str]
+    lost: bool
+    contradictions: list[str]
+
+    def marker(self) -> str:
+        """Podbot's words about all; empty when there is nothing."""
+        return marker_of(self.paths, lost=self.lost) + "".join(self.contradictions)
+
+    def only_there(self, shown: _Found) -> _Found:
+        """What is not in ``shown``, which is of the same question with escapes."""
+        said = [each for each in self.contradictions if each not in shown.contradictions]
+        return _Found(only_in(self.paths, shown.paths), self.lost and not (shown.lost or shown.paths), said)
+
+
+def _found(text: str, params: Part, parts: Sequence[Part], mount: PathScope | None, earlier: EarlierCalls) -> _Found:
     alike(parts, "reason")  # raises if there are two
     deciding = {name: part.value for name in _DECIDING if (part := alike(parts, name)) is not None}
-    return _place_marker(text, params, parts, mount, earlier), _contradictions(deciding)
+    paths, lost = ([], False) if mount is None else _places(text, params, parts, mount, earlier)
+    return _Found(paths, lost, list(_contradictions(deciding)))
 
 
 def _reason_cuts(text: str, params: Part, parts: Sequence[Part], reason: Part | None, marker: str) -> Cuts:
@@ -102,16 +116,15 @@ def note_items(text: str, holder: Part, mount: PathScope, earlier: EarlierCalls)
         earlier.note(owner, paths)
 
 
-def _place_marker(
-    text: str, params: Part, parts: Sequence[Part], mount: PathScope | None, earlier: EarlierCalls
-) -> str:
-    if mount is None:
-        return ""
+def _places(
+    text: str, params: Part, parts: Sequence[Part], mount: PathScope, earlier: EarlierCalls
+) -> tuple[list[str], bool]:
+    """The paths outside the workspace, and whether an item's may be forgotten."""
     found = [alike(parts, name) for name in _IDS]
     known = [earlier.of(part.value) for part in found if part is not None and isinstance(part.value, str)]
     paths = [*_outside(text, params, mount), *_changed(text, parts, mount), *_special(text, parts)]
     paths += [path for call in known if call is not None for path in call.paths]
-    return marker_of(paths, lost=None in known)
+    return paths, None in known
 
 
 def _outside(text: str, part: Part, mount: PathScope) -> Iterator[str]:
@@ -137,21 +150,21 @@ def _special(text: str, parts: Sequence[Part]) -> Iterator[str]:
                     yield _SPECIAL[place]
 
 
-def _contradictions(params: dict[str, Any]) -> str:
+def _contradictions(params: dict[str, Any]) -> Iterator[str]:
     """Podbot's words about a lasting permission, or a description, of something else than what is asked."""
     command = command_of(params.get("command"))
-    marker = _misdescribed(params, command)
-    for words in _amendments(params):
-        if command is None or len(words) > _MOST or not is_prefix(words, command):
-            marker += f"[podbot: the lasting permission is for another command: {_shown(words) or 'any'}] "
+    if words := _misdescribed(params, command):
+        yield words
+    for permitted in _amendments(params):
+        if command is None or len(permitted) > _MOST or not is_prefix(permitted, command):
+            yield f"[podbot: the lasting permission is for another command: {_shown(permitted) or 'any'}] "
             break
-        if is_runner(words):
-            marker += f"[podbot: the lasting permission is for more than this command: {_shown(words)}] "
+        if is_runner(permitted):
+            yield f"[podbot: the lasting permission is for more than this command: {_shown(permitted)}] "
             break
     for host in _other_hosts(params):
-        marker += f"[podbot: the lasting permission is for another host: {_shown([host])}] "
+        yield f"[podbot: the lasting permission is for another host: {_shown([host])}] "
         break
-    return marker
 
 
 def _misdescribed(params: dict[str, Any], command: Command | None) -> str:

@@ -6,17 +6,22 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-MOST_CALLS = 1024  # calls that are remembered; each takes 3 KB at most
-MOST_PATHS = 8  # of one call
+MOST_CALLS = 1024  # calls that are remembered; each takes 5 KB at most, and 16 KB in other scripts than Latin
+MOST_PATHS = 8  # of one call, and as many hidden ones
 LONGEST = 200  # characters of an id, a path or a title
 _ALONE = r"[\ud800-\udfff]|\\ud[89a-f][0-9a-f]{2}"  # a lone surrogate, or its escape
 
 
 class Call(NamedTuple):
-    """``paths``: paths outside the workspace that its updates named. ``title``: its last title, or empty."""
+    """``paths``: paths outside the workspace that its updates named. ``title``: its last title, or empty.
+
+    ``hidden``: such paths that only the agent's own spelling of a question named, and not its escapes. They are kept
+    apart because a question has them in a marker of their own.
+    """
 
     paths: tuple[str, ...] = ()
     title: str = ""
+    hidden: tuple[str, ...] = ()
 
 
 class EarlierCalls:
@@ -29,24 +34,30 @@ class EarlierCalls:
         self._calls: dict[str, Call] = {}
         self._has_forgotten = False
 
-    def note(self, call: str, paths: Iterable[str], title: str = "") -> None:
+    def note(self, call: str, paths: Iterable[str], title: str = "", hidden: Iterable[str] = ()) -> None:
         """An update of ``call`` named ``paths`` outside the workspace, and its title when there is one."""
         call = _key(call)
         before = self._calls.pop(call, Call())
-        known = dict.fromkeys(before.paths)
-        for path in paths:
-            if len(known) == MOST_PATHS:
-                break
-            known[path[:LONGEST]] = None
-        found = Call(tuple(known), title[:LONGEST] or before.title)
+        found = Call(_with(before.paths, paths), title[:LONGEST] or before.title, _with(before.hidden, hidden))
         if found != Call():
             self._calls[call] = found
         if len(self._calls) > MOST_CALLS:
-            self._has_forgotten |= bool(self._calls.pop(next(iter(self._calls))).paths)
+            oldest = self._calls.pop(next(iter(self._calls)))
+            self._has_forgotten |= bool(oldest.paths or oldest.hidden)
 
     def of(self, call: str) -> Call | None:
         """What is known of ``call``; None when it may have named paths, and that is forgotten."""
         return self._calls.get(_key(call), None if self._has_forgotten else Call())
+
+
+def _with(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:
+    """``known`` and the first of ``more``, each once."""
+    found = dict.fromkeys(known)
+    for path in more:
+        if len(found) == MOST_PATHS:
+            break
+        found[path[:LONGEST]] = None
+    return tuple(found)
 
 
 def _key(call: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from podbot.protocol.earlier import EarlierCalls
 from podbot.protocol.escapes import cuts_as_shown, escape_cuts, visible
@@ -45,9 +46,9 @@ def question_cuts(message: Message, mount: PathScope | None, earlier: EarlierCal
         cuts = _option_cuts(text, parts)
         if mount is None:
             return cuts
-        marker, title = _place_marker(text, shown, mount, earlier)
-        if not marker and text is not message.text:  # a path only without an escape, such as "\uFEFF/etc"
-            marker = marker_of(outside_paths(message.text, params, mount), lost=False)
+        found = _named(text, shown, mount)
+        agents = found if text is message.text else _named(message.text, params, mount)
+        marker, title = _place_marker(found, agents, earlier)
         return cuts + _place_cuts(text, shown, parts, marker, title) if marker else cuts
 
     return cuts_as_shown(message.text, params, marks)
@@ -92,20 +93,49 @@ def _option_cuts(text: str, params: Sequence[Part]) -> Cuts:
     return cuts
 
 
-def _place_marker(text: str, params: Part, mount: PathScope, earlier: EarlierCalls) -> tuple[str, str]:
-    """The marker of a question about paths outside the workspace, and the title that its call had earlier.
+class _Named(NamedTuple):
+    """The paths outside the workspace in a question, and the ids of calls anywhere in it.
 
-    The paths are named in the question, or in an earlier update of a call whose id is anywhere in it: in version 1 the
-    call is in the question, in version 2 in its subject, which may also be of a kind that is not known here.
+    In version 1 the call is in the question, in version 2 in its subject, which may be of a kind that is unknown here.
     """
+
+    paths: list[str]
+    ids: list[str]
+
+
+def _named(text: str, params: Part, mount: PathScope) -> _Named:
     ids = dict.fromkeys(texts_of(text, params, _CALL_ID))
-    known = [earlier.of(ident) for ident in ids]
-    outside = list(outside_paths(text, params, mount))
-    for ident in ids:
-        earlier.note(ident, outside)  # clients take a question for an update of its call
-    named = [path for call in known if call is not None for path in call.paths]
-    title = next((call.title for call in known if call is not None), "")
-    return marker_of([*outside, *named], lost=None in known), title
+    return _Named(list(outside_paths(text, params, mount)), list(ids))
+
+
+def _place_marker(shown: _Named, agents: _Named, earlier: EarlierCalls) -> tuple[str, str]:
+    r"""The marker of a question about paths outside the workspace, and the title that its call had earlier.
+
+    The paths are named in the question, or in an earlier update of one of its calls. ``shown``: with escapes, as the
+    client gets it. ``agents``: as the agent wrote it; what only this names, such as "\uFEFF/etc", comes last, and is
+    remembered apart: the filter, were it to read its own output, would look for the rest at the beginning of the title.
+    """
+    hidden = only_in(agents.paths, shown.paths)
+    hidden_ids = only_in(agents.ids, shown.ids)
+    known = [earlier.of(ident) for ident in shown.ids]
+    hidden_known = [earlier.of(ident) for ident in hidden_ids]
+    for ident in shown.ids:
+        earlier.note(ident, shown.paths, hidden=hidden)  # clients take a question for an update of its call
+    for ident in hidden_ids:
+        earlier.note(ident, (), hidden=[*hidden, *shown.paths])
+    calls = [call for call in known if call is not None]
+    paths = [*shown.paths, *(path for call in calls for path in call.paths)]
+    hidden += [path for call in calls for path in call.hidden]
+    hidden += [path for call in hidden_known if call is not None for path in (*call.paths, *call.hidden)]
+    marker = marker_of(paths, lost=None in known)
+    marker += marker_of(only_in(hidden, paths), lost=None in hidden_known and not marker)
+    return marker, next((call.title for call in calls), "")
+
+
+def only_in(agents: Iterable[str], shown: Iterable[str]) -> list[str]:
+    """The texts of ``agents`` that are not in ``shown``, in which the same ones may have escapes."""
+    known = set(map(visible, shown))
+    return [text for text in agents if visible(text) not in known]
 
 
 def _place_cuts(text: str, params: Part, parts: Sequence[Part], marker: str, title: str) -> Cuts:
@@ -141,8 +171,8 @@ def marker_of(outside: Iterable[str], *, lost: bool) -> str:
 
     ``lost``: an earlier update may have named some, but has been forgotten because of too many later ones.
     """
-    paths = list(dict.fromkeys(outside))
-    named = ", ".join(_on_one_line(path)[:LONGEST_PATH] for path in paths[:MOST_PATHS])
+    paths = list(dict.fromkeys(map(_on_one_line, outside)))  # with escapes: an update's are remembered without
+    named = ", ".join(path[:LONGEST_PATH] for path in paths[:MOST_PATHS])
     more = f" and {len(paths) - MOST_PATHS} more" if len(paths) > MOST_PATHS else ""
     if paths:
         return f"[podbot: outside the workspace: {named}{more}] "

@@ -59,6 +59,16 @@ SHOWN_INSIDE = (
     b'{"id":1,"method":"session/request_permission","params":{"toolCall":{},"options":[],'
     b'"path":["initialize\\u0000","/HOME/ME/SHOP"]}}\n'
 )
+# What only the agent's spelling names has a marker of its own, in a later question of its call too.
+SPELLED = (
+    b'{"id":1,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t","title":"x","path":'
+    b'["/tmp/a","\\ufeff/etc"]}}}\n'
+    b'{"id":2,"method":"session/request_permission","params":{"toolCall":{"toolCallId":"t","title":"y","path":"/b"}}}\n'
+)
+CODEX_SPELLED = (
+    b'{"id":1,"method":"execCommandApproval","params":{"reason":"x","cwd":["/tmp/a","\\ufeff/etc"],"command":'
+    b'["ls","\\u202e"],"parsedCmd":[{"cmd":"ls"}],"proposedExecpolicyAmendment":["ls","\\\\u202e"]}}\n'
+)
 CLIENT_STREAM = b"".join([b"\n", *(frame for frame, _ in MASKED), *FROM_CLIENT, b"{bad\n"]) + ZED[:-1]
 
 
@@ -66,6 +76,7 @@ CLIENT_STREAM = b"".join([b"\n", *(frame for frame, _ in MASKED), *FROM_CLIENT, 
 @given(STREAMS | ASKING, CUTS, st.sampled_from(DELEGATIONS))
 @example(TITLE_WITHOUT_TEXT, [], "none")
 @example(SHOWN_INSIDE, [], "none")
+@example(SPELLED, [], "none")
 def test_agent(data: bytes, places: list[int], delegation: Delegation) -> None:
     check_agent(data, places, delegation)
 
@@ -79,6 +90,7 @@ def test_client(data: bytes, places: list[int], delegation: Delegation) -> None:
 @settings(max_examples=examples(300))
 @given(STREAMS | CODEX_ASKING, CUTS)
 @example(REASON_WITHOUT_TEXT, [])
+@example(CODEX_SPELLED, [])
 def test_codex(data: bytes, places: list[int]) -> None:
     check_codex_agent(data, places)
     check_codex_client(data, places)
