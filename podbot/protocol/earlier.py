@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 MOST_CALLS = 1024  # calls that are remembered; each takes 5 KB at most, and 16 KB in other scripts than Latin
@@ -48,6 +49,11 @@ class EarlierCalls:
     def of(self, call: str) -> Call | None:
         """What is known of ``call``; None when it may have named paths, and that is forgotten."""
         return self._calls.get(_key(call), None if self._has_forgotten else Call())
+
+
+def first_of(paths: Iterable[str]) -> list[str]:
+    """As many of ``paths`` as a call can need: a question may have many, and note them for each of many calls."""
+    return list(islice(dict.fromkeys(path[:LONGEST] for path in paths), 2 * MOST_PATHS))
 
 
 def _with(known: tuple[str, ...], more: Iterable[str]) -> tuple[str, ...]:

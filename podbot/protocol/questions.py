@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from podbot.protocol.earlier import EarlierCalls
+from podbot.protocol.earlier import EarlierCalls, first_of
 from podbot.protocol.escapes import cuts_as_shown, escape_cuts, visible
 from podbot.protocol.jsontext import BadFrame, Part, alike, elements, fold_key, members
 from podbot.protocol.logins import Cuts
@@ -119,10 +119,11 @@ def _place_marker(shown: _Named, agents: _Named, earlier: EarlierCalls) -> tuple
     hidden_ids = only_in(agents.ids, shown.ids)
     known = [earlier.of(ident) for ident in shown.ids]
     hidden_known = [earlier.of(ident) for ident in hidden_ids]
+    own, own_hidden = first_of(shown.paths), first_of(hidden)
     for ident in shown.ids:
-        earlier.note(ident, shown.paths, hidden=hidden)  # clients take a question for an update of its call
+        earlier.note(ident, own, hidden=own_hidden)  # clients take a question for an update of its call
     for ident in hidden_ids:
-        earlier.note(ident, (), hidden=[*hidden, *shown.paths])
+        earlier.note(ident, (), hidden=[*own_hidden, *own])
     calls = [call for call in known if call is not None]
     paths = [*shown.paths, *(path for call in calls for path in call.paths)]
     hidden += [path for call in calls for path in call.hidden]

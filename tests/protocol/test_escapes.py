@@ -9,7 +9,7 @@ import pytest
 
 from podbot.protocol.acp import AcpChannel
 from podbot.protocol.app_server import CodexChannel
-from podbot.protocol.earlier import MOST_CALLS
+from podbot.protocol.earlier import MOST_CALLS, MOST_PATHS, first_of
 from tests.protocol.asking import FRAME, MOUNT, UPDATE, asked, marked
 from tests.protocol.drive import Outcome, from_agent
 
@@ -149,6 +149,17 @@ def test_a_call_is_known_by_its_id_whether_its_characters_are_hidden_or_shown(id
     assert (again.to_client, again.said) == (result.to_client, [])
     item = f'{{"method":"item/started","params":{{"item":{{"id":"{ident}","changes":[{{"path":"/etc"}}]}}}}}}\n'
     assert last(approved(f'"reason":"x","callId":"{ident}"', item))["reason"] == f"{ETC} x"
+
+
+def test_a_question_of_many_calls_notes_few_of_its_many_paths_for_each() -> None:
+    """20,000 calls and as many paths took half a minute."""
+    calls = ",".join(f'{{"toolCallId":"{number}"}}' for number in range(2_000))
+    sly = ",".join(f'{{"toolCallId\\u0000":"x{number}"}}' for number in range(500))
+    paths = ",".join(['"/etc"'] * 2_000 + ['"\ufeff/tmp"'] * 100)
+    title = asked(f'"toolCall":{{"title":"x"}},"more":[{calls},{sly}],"path":[{paths}]').to_client
+    assert f"{ETC} {ALSO}/tmp] x".encode() in title
+    assert first_of(["/etc"] * 20_000 + ["/tmp"]) == ["/etc", "/tmp"]
+    assert len(first_of(map(str, range(100)))) == 2 * MOST_PATHS
 
 
 def asked_in_turn(*frames: str) -> list[str]:
