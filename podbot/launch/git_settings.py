@@ -64,6 +64,7 @@ _HAS = frozenset((
 #: of its own. Nothing else of an address is shown, because it can have a password.
 _HELPER = re.compile(r"([A-Za-z0-9][A-Za-z0-9+.-]*)(::|://)")
 _TRANSPORTS = frozenset({"file", "ftp", "ftps", "git", "git+ssh", "http", "https", "ssh", "ssh+git"})
+_INSTEADOF = ".insteadof"
 _BIN = ("/usr/bin/", "/bin/")  # where they are
 #: The program, after assignments. Never more of a command, which can have a secret there or among its arguments; and
 #: nothing that the shell replaces, such as $HOME. Nothing is tried again, because the command can be long and hostile.
@@ -84,8 +85,8 @@ def setting_notes(settings: Sequence[tuple[str, str]], theirs: Mapping[str, str]
     """
     # What the operator decides is no setting of the repository's, whatever it is; an empty value names no program.
     decided = dict.fromkeys((key for key in _decided(theirs) if not is_format(key)), "")
-    rewritten = tuple(value for key, value in settings if _rewrites(key))
-    known = {key: value for key, value in settings if not (key.startswith("remote.") and value.startswith(rewritten))}
+    rules = {value: key.removeprefix("url.").removesuffix(_INSTEADOF) for key, value in settings if _rewrites(key)}
+    known = {key: _rewritten(value, rules) if _is_address(key) else value for key, value in settings}
     notes = _notes(known | decided)
     return tuple(note for _, note in zip(range(MOST), notes, strict=False))
 
@@ -219,9 +220,19 @@ def _effect(key: str) -> str | None:
     return _PROGRAMS.get(f"{section}.*.{name}" if dot else key)
 
 
+def _is_address(key: str) -> bool:
+    return key.startswith("remote.") and key.endswith((".url", ".pushurl"))
+
+
 def _rewrites(key: str) -> bool:
-    """Whether git takes another address in place of those that begin with the value, so that it needs no helper."""
-    return key.startswith("url.") and key.endswith((".insteadof", ".pushinsteadof"))
+    """Whether git takes another address in place of those that begin with the value. Pushes alone are not looked at."""
+    return key.startswith("url.") and key.endswith(_INSTEADOF)
+
+
+def _rewritten(address: str, rules: Mapping[str, str]) -> str:
+    """The address that git takes. ``rules``: beginning -> what takes its place; the longest one counts."""
+    begin = max((text for text in rules if address.startswith(text)), key=len, default="")
+    return rules[begin] + address.removeprefix(begin) if begin else address
 
 
 def _command(key: str, value: str) -> str:

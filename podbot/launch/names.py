@@ -78,9 +78,10 @@ def can_mean(given: str, name: str) -> bool:
     """
     if not given:
         return False
-    if name.startswith(given):
-        return True
     directory, nonce = _made_of(name)
+    # What each name of podbot's begins with is no choice among them: `podbot rm podbot` is about a directory podbot.
+    if name.startswith(given) and not (directory and _MADE.startswith(given)):
+        return True
     begin, _, digits = given.rpartition("-")
     return _is_directory(given, directory) or (
         len(digits) >= _SHORTEST_NONCE and nonce.startswith(digits) and _is_directory(begin, directory)

@@ -58,6 +58,7 @@ FORMAT = ("core.repositoryformatversion", "1")
         ("remote.o.vcs", "hg", ["runs git-remote-hg (remote.o.vcs)", "reaches no remote by it"]),
         ("remote.o.url", "codecommit::eu-west-1://shop", ["runs git-remote-codecommit (remote.o.url): unless"]),
         ("remote.o.pushurl", "s3://bucket/shop", ["runs git-remote-s3 (remote.o.pushurl): unless"]),
+        ("remote.o.url", "hg::x", ["git-remote-hg"]),
         ("interactive.difffilter", "delta --color-only", ["runs delta", "-c interactive.diffFilter=cat"]),
     ],
 )
@@ -87,7 +88,7 @@ def test_each_setting_has_a_note_with_its_remedy(key: str, value: str, words: li
         [("core.editor", " "), ("diff.z.textconv", ":")],
         [("url.https://h/.insteadof", "gh://"), ("url.https://h/.insteadof", "g::"), ("remote.o.url", "gh://org/x")],
         [("url.https://h/.insteadof", "gh://"), ("url.https://h/.insteadof", "g::"), ("remote.o.url", "g::org/x")],
-        [("remote.o.url", "gh://org/x"), ("url.ssh://h/.pushinsteadof", "gh:")],
+        [("url.https://h/.insteadof", "g::"), ("url.gh://.insteadof", "g"), ("remote.o.url", "g::org/x")],
         [("remote.o.vcs", "http"), ("remote.p.vcs", ""), ("remote.o.fetch", "+refs/heads/*:refs/remotes/o/*")],
         [],
     ],
@@ -198,6 +199,20 @@ def test_an_address_that_git_reaches_itself_is_not_read(url: str) -> None:
     """It can have a password, and most repositories have such a one."""
     assert setting_notes([("remote.o.url", url)], {}) == ()
     assert not is_of_interest("remote.o.url", url)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [("remote.o.url", "foo::bar"), ("url.https://x/.pushinsteadof", "foo::")],  # fetch needs the helper
+        [("remote.o.url", "gh:org/x"), ("url.foo::https://h/.insteadof", "gh:")],
+        [("remote.o.vcs", "foo"), ("url.https://x/.insteadof", "foo")],
+    ],
+    ids=str,
+)
+def test_a_helper_that_the_rewritten_address_needs_is_named(settings: list[tuple[str, str]]) -> None:
+    (note,) = setting_notes(settings, {})
+    assert "git-remote-foo" in note
 
 
 def test_of_an_address_only_the_transport_is_shown() -> None:

@@ -75,6 +75,10 @@ def test_a_chosen_name_that_the_engine_would_refuse(chosen: str) -> None:
         ("shop-1a2b", [SHOP, OTHER_SHOP], [SHOP]),
         ("shop-1a2b3c", [SHOP, OTHER_SHOP], [SHOP]),
         ("", [SHOP], []),
+        ("podbot", [SHOP], []),  # or `podbot rm podbot`, where no session is on that directory, would remove another's
+        ("podbot-", [SHOP], []),
+        ("p", [SHOP, "p-1"], ["p-1"]),
+        ("podbot", [SHOP, "podbot-podbot-1a2b3c"], ["podbot-podbot-1a2b3c"]),
     ],
 )
 def test_the_beginning_of_a_name_or_the_directory_is_enough(typed: str, names: list[str], meant: list[str]) -> None:

@@ -162,7 +162,7 @@ def delete(runtime: str, container: str) -> None:
     """Delete the runtime's record of ``container``, whose processes have ended. Never raises.
 
     Podman deletes it of those that it knows to run; of another, its next start fails ("container with given ID already
-    exists", Podman 4.3 with runc 1.1). Without --force the runtime refuses while the first process runs.
+    exists", Podman 4.3 with runc 1.1). Without --force the runtime refuses while a started container's process runs.
     """
     import subprocess  # imported here: `podbot exec` loads the module
 
