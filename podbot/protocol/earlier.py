@@ -50,6 +50,13 @@ class EarlierCalls:
         """What is known of ``call``; None when it may have named paths, and that is forgotten."""
         return self._calls.get(_key(call), None if self._has_forgotten else Call())
 
+    def each_of(self, calls: Iterable[str]) -> list[Call | None]:
+        """See :meth:`of`; what is known of several is there once.
+
+        Ids that are equal in the characters that are kept are one call, and a question can have very many of them.
+        """
+        return list(dict.fromkeys(map(self.of, calls)))
+
 
 def first_of(paths: Iterable[str]) -> list[str]:
     """As many of ``paths`` as a call can need: a question may have many, and note them for each of many calls."""

@@ -117,9 +117,7 @@ def _place_marker(shown: _Named, agents: _Named, earlier: EarlierCalls) -> tuple
     """
     hidden = only_in(agents.paths, shown.paths)
     hidden_ids = only_in(agents.ids, shown.ids)
-    # Each once: ids that are equal in the characters that are kept have one call, and a question can have very many.
-    known = list(dict.fromkeys(map(earlier.of, shown.ids)))
-    hidden_known = list(dict.fromkeys(map(earlier.of, hidden_ids)))
+    known, hidden_known = earlier.each_of(shown.ids), earlier.each_of(hidden_ids)
     own, own_hidden = first_of(shown.paths), first_of(hidden)
     for ident in shown.ids:
         earlier.note(ident, own, hidden=own_hidden)  # clients take a question for an update of its call

@@ -62,7 +62,8 @@ def with_root(place: Path, options: str, then: str = ":") -> LocalGuest:
     """A guest whose ``/`` is a tmpfs mounted with ``options``, with which ``then`` does something first."""
     program = place / "python3"
     new = shlex.quote(str(place / "new"))
-    script = f'set -e; set -- {new} {options} "$@"; {ROOT}shift; {then}; exec chroot "$new" {PROGRAM} "$@"'
+    chroot = 'PATH="$PATH:/usr/sbin:/sbin"; exec chroot "$new"'  # an ordinary user's PATH may lack it
+    script = f'set -e; set -- {new} {options} "$@"; {ROOT}shift; {then}; {chroot} {PROGRAM} "$@"'
     program.write_text(f'#!/bin/sh\nexec {shlex.join((*ALONE, "--mount"))} sh -c {shlex.quote(script)} sh "$@"\n')
     program.chmod(0o755)
     return LocalGuest.start(program=str(program))
@@ -84,7 +85,7 @@ NO_INODES = 'number=0; while (: >"$new/$number") 2>/dev/null; do number=$((numbe
         ("size=64m", ":", False),
         ("size=1m", ":", True),
         ("size=64m,nr_inodes=100", NO_INODES, True),
-        ("size=1m", 'mount -o remount,ro,size=1m "$new"', False),
+        ("size=1m", 'mount -o remount,bind,ro "$new"', False),
     ],
     ids=["room", "no space", "no inodes", "read-only"],
 )

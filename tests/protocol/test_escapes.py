@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from podbot.protocol import questions
 from podbot.protocol.acp import AcpChannel
 from podbot.protocol.app_server import CodexChannel
-from podbot.protocol.earlier import MOST_CALLS, MOST_PATHS, first_of
-from podbot.protocol.questions import marker_of
+from podbot.protocol.earlier import LONGEST, MOST_CALLS, MOST_PATHS, Call, EarlierCalls, first_of
 from tests.protocol.asking import FRAME, MOUNT, UPDATE, asked, marked
 from tests.protocol.drive import Outcome, from_agent
 
@@ -165,23 +162,13 @@ def test_a_question_of_many_calls_notes_few_of_its_many_paths_for_each() -> None
     assert len(first_of(map(str, range(100)))) == 2 * MOST_PATHS
 
 
-def test_the_ids_of_one_call_bring_its_paths_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ids_of_one_call_bring_its_paths_once() -> None:
     """Only the beginning of an id is kept, so a question can name one call very many times."""
-    seen: list[int] = []
-
-    def counted(paths: Iterable[str], *, lost: bool) -> str:
-        named = list(paths)
-        seen.append(len(named))
-        return marker_of(named, lost=lost)
-
-    monkeypatch.setattr(questions, "marker_of", counted)
-    ids = [f"{'x' * 200}{number}" for number in range(100)]
-    update = UPDATE % f'{{"sessionUpdate":"tool_call_update","toolCallId":"{ids[0]}","locations":[{{"path":"/etc"}}]}}'
-    calls = ",".join(f'{{"toolCallId":"{ident}"}}' for ident in ids)
-    question = FRAME % f'"toolCall":{{"title":"x"}},"more":[{calls}]'
-    result = from_agent((update + question).encode(), channel=AcpChannel(mount=MOUNT))
-    assert last(result)["toolCall"]["title"] == f"{ETC} x"
-    assert max(seen) == 1
+    earlier = EarlierCalls()
+    earlier.note("x" * LONGEST, ["/etc"])
+    ids = [f"{'x' * LONGEST}{number}" for number in range(1000)]
+    assert earlier.each_of(ids) == [Call(("/etc",))]
+    assert earlier.each_of(["new", *ids, "newer"]) == [Call(), Call(("/etc",))]
 
 
 def asked_in_turn(*frames: str) -> list[str]:
