@@ -83,7 +83,7 @@ def _typer(argv: list[str], carry_out: CarryOut | None) -> int:
 
 
 def _aborted() -> int:
-    """After the answer no, or none: every question of podbot's comes before the first change."""
+    """The user answered no, or did not answer. podbot asks all its questions before it changes anything."""
     from podbot.cli.report import say
 
     say("podbot: nothing was changed")

@@ -56,7 +56,7 @@ def offers_setup(streams: Streams, *, log_format: str, dry_run: bool) -> bool:
 def confirm(items: Iterable[str], question: str, *, default: bool = False) -> None:
     """List the items on stderr and ask.
 
-    Raises Abort after the answer no, or none, and MissingRequired if standard input is not a terminal.
+    Raises Abort if the user answers no or does not answer, and MissingRequired if standard input is not a terminal.
     """
     import typer
 

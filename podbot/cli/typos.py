@@ -1,4 +1,4 @@
-"""Which command a mistyped word was meant to be. Other programs' words are no typing mistakes, however similar."""
+"""Which command a mistyped word was meant to be. A known word of another program is not a typing mistake."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
     habit = OPTION_HABITS.get(context.command_path.partition(" ")[2], {}).get(option, "")
     if takes_words and not habit and option in PODMANS:
         habit = f"{_ENGINES} `{context.command_path} --help` lists podbot's options."
-    if takes_words and option in AGENTS_TOO and option in argv:  # as a word of its own: -it is podman's
+    if takes_words and option in AGENTS_TOO and option in argv:  # not as a part of -it, which is podman's
         return f"{habit} {_agents_option(context, option, argv)}"
     near = nearest(option, [name for name in _options(context) if name[:3] == option[:3]], _SIMILAR)
     if habit or not takes_words:

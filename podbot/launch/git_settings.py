@@ -225,7 +225,7 @@ def _is_address(key: str) -> bool:
 
 
 def _rewrites(key: str) -> bool:
-    """Whether git takes another address in place of those that begin with the value. Pushes alone are not looked at."""
+    """Whether git takes another address in place of those that begin with the value. Push-only rules do not count."""
     return key.startswith("url.") and key.endswith(_INSTEADOF)
 
 

@@ -90,7 +90,7 @@ def _judge(frame: bytes, direction: Side, rule: Rule, form: Form) -> Verdict:
         return _judge_batch(frame, text, parts, direction, rule, form)
     cuts, said, answers, instead = _judge_message(text, parts, len(frame), direction, rule, form)
     if said and said[0].reason == NOT_JSONRPC and not is_meant(parts):
-        answers = instead = ()  # the id in a log's line is nobody's: an error would end a request that has it, too
+        answers = instead = ()  # a log's line: an error for its id would end a request that happens to have it
     return make(Verdict, (None if cuts is None else _spliced(frame, text, cuts), said, answers, instead))
 
 

@@ -1,4 +1,4 @@
-"""The facts of this host of which agents' logins are judged, for a plan and where no session is planned."""
+"""Facts of this host that tell whether an agent's login works, with or without a planned session."""
 
 from __future__ import annotations
 

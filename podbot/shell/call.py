@@ -23,7 +23,7 @@ DiskFull = Callable[[], bool]
 
 
 def unknown_disks() -> bool:
-    """See ``disk_full`` of Call: nobody looks."""
+    """A ``disk_full`` of Call that checks no disk."""
     return False
 
 

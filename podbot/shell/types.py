@@ -74,7 +74,7 @@ class JobState:
     """A background command. ``exit_code`` is None while it runs; otherwise as in ExecutionResult.
 
     ``survivors``: the number of its processes that KILL did not end; they wait in the kernel and may run again.
-    ``disk_full``: of the sandbox's own files; nobody looks at the workspace's when a job ends.
+    ``disk_full``: of the sandbox's own files; the workspace's file system is not checked when a job ends.
     """
 
     id: str
