@@ -27,6 +27,8 @@ LONGEST = (
     "test_suspend.py", "test_host_ends.py", "test_kills.py",
 )  # fmt: skip
 
+LOGINS = (".claude", ".claude.json", ".codex", ".gemini")  # in an operator's home
+
 # They remove parts of the machine, and are for the machine of `make test-vm` only.
 collect_ignore = [] if socket.gethostname() == HOSTNAME else ["vm"]
 # What needs a newer Python than Debian 12 has; the summary of a run names what is left out.
@@ -73,7 +75,7 @@ def shared_world(image: str) -> Iterator[World]:
 
 @pytest.fixture
 def world(shared_world: World) -> Iterator[World]:
-    """The shared operator; fails the test if it leaves a container or a session's directory behind."""
+    """The shared operator; fails the test if it leaves a container, a session's directory or a login behind."""
     containers, sessions = shared_world.managed(), shared_world.sessions()
     yield shared_world
     shared_world.settled()
@@ -83,6 +85,8 @@ def world(shared_world: World) -> Iterator[World]:
         shared_world.podbot("stop", "--rm", "--time", "0", *left)
     assert not left, f"containers left behind: {left}"
     assert not stale, f"session directories left behind: {stale}"
+    logins = [name for name in LOGINS if os.path.lexists(os.path.join(shared_world.env["HOME"], name))]
+    assert not logins, f"left in the home, to be copied into sessions of later tests: {logins}"
 
 
 @pytest.fixture

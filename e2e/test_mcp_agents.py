@@ -131,6 +131,12 @@ def run(words: list[str], env: dict[str, str], cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.fixture
+def world(own_world: World) -> World:
+    """An operator of the test's own: the agents leave logins and settings in the home."""
+    return own_world
+
+
 def test_claude_code_uses_a_sandbox(world: World, tmp_path: Path, project: Path) -> None:
     place = tmp_path / "place"
     settings = tmp_path / "mcp.json"
