@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import os
 import tempfile
 from pathlib import Path
@@ -45,16 +44,9 @@ def test_resolution_ends_where_the_kernels_does_and_misses_no_link(
         assert links or os.path.normpath(path) == end
 
 
-def is_circle(path: str) -> bool:
-    try:
-        os.stat(path)
-    except OSError as exc:
-        return exc.errno == errno.ELOOP
-    return False
-
-
 @given(TREES, st.lists(NAMES, max_size=4), st.sampled_from(["", "a", "b/c"]))
-@example({("a", "a"): "a"}, ["a", "a"], "")
+@example({("a", "a"): "a"}, ["a", "a"], "")  # a circle
+@example({("a", "b"): "c/../b"}, ["a", "b"], "")  # a circle for realpath; the kernel finds no directory a/c
 def test_a_pwd_that_names_the_working_directory_shows_every_link_to_it(
     tree: dict[tuple[str, str], str], way: list[str], elsewhere: str
 ) -> None:
@@ -65,7 +57,7 @@ def test_a_pwd_that_names_the_working_directory_shows_every_link_to_it(
         for (above, name), text in tree.items():
             os.symlink(text.replace("{root}", root), os.path.join(root, above, name))
         pwd = "/".join([root, *way])
-        if is_circle(pwd):
+        if not os.path.isdir(pwd):
             return  # it cannot be a working directory
         cwd = os.path.realpath(pwd)
         found = links_to_cwd({"PWD": pwd}, cwd)
