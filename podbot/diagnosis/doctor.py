@@ -1,4 +1,4 @@
-"""``podbot doctor``: checks the configuration, the machine, the engine, the image and the App; changes nothing."""
+"""``podbot doctor``: checks the configuration, the machine, the engine, the image and the App."""
 
 from __future__ import annotations
 

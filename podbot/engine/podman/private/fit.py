@@ -26,8 +26,6 @@ CAPABILITIES = [
 # output has ended, before it is delivered, but may itself be stopped then (Ctrl-Z).
 EXEC_MONITOR_SECONDS = 30
 
-NATIVE_OVERLAY = (5, 13)  # the first kernel on which an ordinary user may mount overlay
-
 
 def containers_conf(
     facts: PodmanFacts, existing: Iterable[Mapping[str, Any]] = (), *, own_keyring: bool = False
@@ -72,16 +70,6 @@ def containers_conf_override(existing: Iterable[Mapping[str, Any]] = (), *, own_
     if own_keyring and "keyring" not in theirs.get("containers", {}):
         text += "[containers]\nkeyring = false\n"
     return text or None
-
-
-def storage_driver(facts: PodmanFacts, *, chosen: bool) -> str:
-    """The storage driver to request, or empty if the engine's own choice is right.
-
-    ``chosen``: there already is a storage.conf, a STORAGE_DRIVER or a store. Without any, rootless Podman 4.3
-    uses vfs, which copies every layer completely (setup takes 112 s instead of 65 s), although overlay works.
-    """
-    overlay = facts.kernel >= NATIVE_OVERLAY or (facts.dev_fuse and "fuse-overlayfs" in facts.programs)
-    return "overlay" if facts.rootless and overlay and not chosen else ""
 
 
 def _ulimits_trap(facts: PodmanFacts) -> bool:

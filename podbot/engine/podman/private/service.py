@@ -128,6 +128,8 @@ class _Start(NamedTuple):
         import fcntl
         import time
 
+        from podbot.engine.podman.private.storage_driver import driver_to_request, storage_is_chosen
+
         path = self.path
         podman = self.facts.programs.get("podman")
         if not podman:
@@ -145,8 +147,11 @@ class _Start(NamedTuple):
             if answers(path):
                 return path
             began = time.monotonic()
-            conf, child = aside(lambda: self._launch(podman))
+            driver = driver_to_request(self.facts, chosen=storage_is_chosen(self.environ, self.root))
+            conf, child = aside(lambda: self._launch(podman, driver))
             self._await(child)
+            if driver:
+                self._share_driver(driver)
             seconds = round(time.monotonic() - began, 3)
         finally:
             os.close(lock)
@@ -159,6 +164,18 @@ class _Start(NamedTuple):
             )
         )
         return path
+
+    def _share_driver(self, driver: str) -> None:
+        """Have the user's own podman use the driver of the store that the service has made or opened."""
+        import re
+
+        from podbot.engine.podman.private.storage_driver import write_storage_conf
+
+        found = re.search(rb"(?i)libpod-api-version: (\d+)\.(\d+)", _ping(self.path))
+        version = tuple(map(int, found.groups())) if found else ()
+        if conf := write_storage_conf(self.environ, self.facts, version, driver):
+            text = f"your Podman store uses the storage driver {driver}; podbot wrote {conf}, so that podman knows it"
+            self.emit(Event("notice", "engine.storage.driver", text, {"driver": driver, "path": conf}))
 
     def _failed(self, reason: str) -> ServiceStartFailed:
         return ServiceStartFailed(reason=reason, log=self.log)
@@ -199,15 +216,7 @@ class _Start(NamedTuple):
         os.replace(temporary, target)
         return {variable: target}
 
-    def _environment(self, conf: Mapping[str, str]) -> dict[str, str]:
-        from podbot.engine.podman.private.fit import storage_driver
-
-        environment = {**service_environment(self.environ), **conf}
-        if driver := storage_driver(self.facts, chosen=storage_is_chosen(self.environ, self.root)):
-            environment["STORAGE_DRIVER"] = driver
-        return environment
-
-    def _launch(self, podman: str) -> tuple[dict[str, str], subprocess.Popen[bytes]]:
+    def _launch(self, podman: str, driver: str) -> tuple[dict[str, str], subprocess.Popen[bytes]]:
         """Start it with a session keyring of its own; its variables and its process."""
         import subprocess
 
@@ -218,11 +227,14 @@ class _Start(NamedTuple):
         idle = IDLE_SECONDS if facts.subids or not facts.rootless else IDLE_WITHOUT_IDS
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         output = os.open(self.log, flags, 0o600)
+        environment = {**service_environment(self.environ), **conf}
+        if driver:
+            environment["STORAGE_DRIVER"] = driver
         try:
             # Its own session: Ctrl-C in the terminal, or its closing, must not end a service that others share.
             child = subprocess.Popen(
                 [podman, "system", "service", "--time", str(idle), f"unix://{path}"],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self._cwd(), env=self._environment(conf),
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self._cwd(), env=environment,
                 start_new_session=True, close_fds=True,
             )  # fmt: skip
         except OSError as exc:
@@ -246,7 +258,7 @@ class _Start(NamedTuple):
 
         began = time.monotonic()
         slow = False
-        while not _pings(self.path):
+        while not _ping(self.path):
             status = child.poll()
             if status is not None:
                 raise self._failed(_last_words(self.log) or f"it ended with status {status}")
@@ -265,22 +277,6 @@ class _Start(NamedTuple):
         threading.Thread(target=child.wait, name="podbot-service-reaper", daemon=True).start()
 
 
-def storage_is_chosen(environ: Mapping[str, str], root: str = "/") -> bool:
-    """A variable, a storage.conf or a store that exists decides over an ordinary user's storage driver."""
-    if environ.get("STORAGE_DRIVER") or environ.get("CONTAINERS_STORAGE_CONF"):
-        return True
-    home = environ.get("HOME", "")
-    config = environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    data = environ.get("XDG_DATA_HOME") or os.path.join(home, ".local", "share")
-    places = (
-        os.path.join(root, "usr/share/containers/storage.conf"),
-        os.path.join(root, "etc/containers/storage.conf"),
-        os.path.join(config, "containers", "storage.conf"),
-        os.path.join(data, "containers", "storage", "vfs-images"),
-    )
-    return any(os.path.exists(place) for place in places)
-
-
 def service_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The part of the operator's environment that the service gets."""
     kept = for_engine(environ)
@@ -291,16 +287,17 @@ def service_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-def _pings(path: str) -> bool:
-    """Whether the service answers a health check."""
+def _ping(path: str) -> bytes:
+    """The head of the service's answer to a health check; empty if there is none."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(5.0)
         try:
             probe.connect(path)
             probe.sendall(b"GET /libpod/_ping HTTP/1.0\r\nHost: podbot\r\n\r\n")
-            return probe.recv(64).split(b"\r\n")[0].endswith(b" 200 OK")
+            head = probe.recv(1024)
         except OSError:
-            return False
+            return b""
+    return head if head.split(b"\r\n")[0].endswith(b" 200 OK") else b""
 
 
 def _last_words(log: str, lines: int = 3, limit: int = 600) -> str:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.engine.podman.private.fit import CAPABILITIES, containers_conf, containers_conf_override, storage_driver
+from podbot.engine.podman.private.fit import CAPABILITIES, containers_conf, containers_conf_override
 from podbot.engine.podman.private.podman_facts import PodmanFacts
 
 ALL = {"podman": "/usr/bin/podman", "runc": "/usr/sbin/runc", "netavark": "/usr/lib/podman/netavark"}
@@ -193,18 +193,3 @@ def test_soft_and_hard_limits_are_equal_and_within_the_ceiling(facts: PodmanFact
         soft, _, hard = values.partition(":")
         assert soft == hard
         assert 0 < int(soft) <= getattr(facts, name)
-
-
-@pytest.mark.parametrize(
-    ("change", "chosen", "driver"),
-    [
-        ({"uid": 1000}, False, "overlay"),
-        ({"uid": 1000}, True, ""),
-        ({"uid": 0}, False, ""),
-        ({"uid": 1000, "kernel": (5, 10)}, False, ""),
-        ({"uid": 1000, "kernel": (5, 10), "programs": {"fuse-overlayfs": "/f"}}, False, "overlay"),
-        ({"uid": 1000, "kernel": (5, 10), "programs": {"fuse-overlayfs": "/f"}, "dev_fuse": False}, False, ""),
-    ],
-)
-def test_an_ordinary_user_does_not_get_the_vfs_driver(change: dict[str, Any], chosen: bool, driver: str) -> None:
-    assert storage_driver(replace(WORKSTATION, **change), chosen=chosen) == driver

@@ -22,7 +22,6 @@ from podbot.engine.podman.private.service import (
     ensure_service,
     service_dir,
     service_environment,
-    storage_is_chosen,
 )
 from podbot.errors import EngineNotInstalled, ServiceStartFailed, UnsafeDirectory
 from podbot.events import Emit, Event, ignore
@@ -44,7 +43,7 @@ while True:
     peer, _ = server.accept()
     peer.recv(4096)
     try:
-        peer.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\nOK")
+        peer.sendall(b"HTTP/1.0 200 OK\\r\\nLibpod-Api-Version: 4.3.1\\r\\n\\r\\nOK")
     except OSError:
         pass
     peer.close()
@@ -270,17 +269,42 @@ def test_a_broken_file_of_the_operators_is_named(environ: dict[str, str]) -> Non
         ensure(environ)
 
 
-def test_an_ordinary_users_storage_is_overlay_unless_one_is_chosen(environ: dict[str, str]) -> None:
-    install(environ, PROGRAM)
+def fuse(environ: dict[str, str]) -> None:
+    """An ordinary user of that machine can use overlay, whatever the kernel can do."""
     put(environ, "dev/fuse")
-    os.chmod(put(environ, "bin/fuse-overlayfs"), 0o755)  # whatever the kernel can do
-    ensure(environ, uid=1000)
+    os.chmod(put(environ, "bin/fuse-overlayfs"), 0o755)
+
+
+def test_an_ordinary_users_new_store_is_overlay_and_the_users_podman_is_told(environ: dict[str, str]) -> None:
+    install(environ, PROGRAM)
+    fuse(environ)
+    put(environ, "containers/storage/overlay-images/images.json")  # which the service makes
+    events: list[Event] = []
+    ensure(environ, events.append, uid=1000)
     assert "STORAGE_DRIVER=overlay" in Path(environ["HOME"], "environ").read_text().splitlines()
+    written = Path(environ["HOME"], ".config/containers/storage.conf")
+    assert 'driver = "overlay"' in written.read_text()
+    (notice,) = [event for event in events if event.level == "notice"]
+    assert notice.kind == "engine.storage.driver"
+    assert notice.fields == {"driver": "overlay", "path": str(written)}
+    assert str(written) in notice.message
 
 
-def test_a_storage_conf_or_an_existing_store_counts_as_chosen(tmp_path: Path) -> None:
-    environ = {"HOME": str(tmp_path), "STORAGE_DRIVER": "btrfs"}
-    assert storage_is_chosen(environ)
-    del environ["STORAGE_DRIVER"]
-    (tmp_path / ".local/share/containers/storage/vfs-images").mkdir(parents=True)
-    assert storage_is_chosen(environ)
+def test_a_service_that_does_not_name_its_version_has_no_file_written(environ: dict[str, str]) -> None:
+    install(environ, PROGRAM.replace("Libpod-Api-Version: 4.3.1", "X: y"))
+    fuse(environ)
+    put(environ, "containers/storage/overlay-images/images.json")
+    ensure(environ, uid=1000)
+    assert not Path(environ["HOME"], ".config").exists()
+
+
+@pytest.mark.parametrize("uid", [0, 1000])
+def test_a_storage_that_was_chosen_or_that_is_roots_is_left_to_podman(environ: dict[str, str], uid: int) -> None:
+    install(environ, PROGRAM)
+    fuse(environ)
+    put(environ, "containers/storage/overlay-images/images.json")
+    if uid:
+        put(environ, ".config/containers/storage.conf", '[storage]\ndriver = "vfs"\n')
+    ensure(environ, uid=uid)
+    assert not [line for line in Path(environ["HOME"], "environ").read_text().splitlines() if "STORAGE_DRIVER" in line]
+    assert Path(environ["HOME"], ".config/containers/storage.conf").exists() is bool(uid)
