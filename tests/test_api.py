@@ -435,7 +435,10 @@ def test_ps_and_stop(engine: Closable, place: Place) -> None:
     assert podbot.stop(config, ["b"], environ=variables, emit=place.events.append) == [
         podbot.StopResult("b", removed=True)
     ]
-    assert place.events == [Event("info", "session.stopped", "b", {"session": "b"})]
+    assert place.events == [
+        Event("info", "session.stop", "stopping b", {"session": "b", "next": ""}),
+        Event("info", "session.stopped", "stopped b", {"session": "b"}),
+    ]
     assert {result.session for result in podbot.stop(config, all_sessions=True, environ=variables)} == {"a", "c"}
     assert list(engine.by_name) == ["stranger"]
     assert podbot.ps(config, include_stopped=True, environ=variables) == []

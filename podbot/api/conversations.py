@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from podbot.api.engines import environment, open_engine
 from podbot.config.models import AppConfig
-from podbot.events import Emit, ignore
+from podbot.events import Emit, Event, ignore
 
 if TYPE_CHECKING:
     from podbot.management.history_list import ProjectHistory
@@ -46,4 +46,6 @@ def remove_history(
 
     environ = environment(environ)
     with open_engine(config, environ=environ, emit=emit) as engine:
+        text = f"removing the conversations of {', '.join(project.project for project in projects)}"
+        emit(Event("info", "history.remove", text, {"projects": [project.project for project in projects]}))
         return list(remove(engine, environ, projects, agent))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from podbot.api.calls import host_facts, woken
 from podbot.api.engines import environment, open_engine, report_left
 from podbot.config.models import AppConfig
-from podbot.events import Emit, ignore
+from podbot.events import Emit, Event, ignore
 from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def copy(
         guest = session_guest(environ, container.name)
         directory = guest[1] if guest is not None and guest[0].is_on(engine) else None
         facts = host_facts(config, LaunchRequest(), environ)
+        text = f"copying {source} to {target}"
+        emit(Event("info", "copy.start", text, {"session": container.name, "source": source, "target": target}))
         job = CopyJob(engine, container.name, directory, waker, facts, limits, CopyReport())
         if first.session:
             copy_from(job, first, second.path)

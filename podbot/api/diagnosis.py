@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from podbot.api.engines import driver_of, environment
 from podbot.config.models import AppConfig, LoadOptions
-from podbot.events import Emit, ignore
+from podbot.events import Emit, Event, ignore
 
 if TYPE_CHECKING:
     from podbot.diagnosis.doctor import DoctorContext
@@ -25,13 +25,17 @@ def doctor(
     environ: Mapping[str, str] | None = None,
     emit: Emit = ignore,
 ) -> list[Check]:
-    """Check the configuration, this machine, the engine, the image and the GitHub App, without changing anything.
+    """Check the configuration, this machine, the engine, the image and the GitHub App.
+
+    Changes nothing, but that it starts podbot's engine service where no engine runs.
 
     Returns the checks in the order in which problems must be fixed. Errors are not raised but become failed checks.
     ``probe_image``: also run a temporary container of the image, without network and mounts, to find what it lacks.
     """
     from podbot.diagnosis.doctor import diagnose
 
+    text = f"checking this machine, the engine and {'a container of the' if probe_image else 'the'} image"
+    emit(Event("info", "doctor.start", text, {"probe_image": probe_image}))
     return list(diagnose(this_machine(options, environment(environ), emit), probe_image=probe_image))
 
 
@@ -50,7 +54,7 @@ def this_machine(options: LoadOptions, environ: Mapping[str, str], emit: Emit) -
 
     def config_file() -> str:
         path, _, exists = config_location(options)
-        return path if exists else f"{path} does not exist, so the defaults apply"
+        return path if exists else f"the defaults: there is no {path}"
 
     def connected(config: AppConfig) -> Engine:
         engine = driver_of(config).connect(config, environ, emit)

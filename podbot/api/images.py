@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from podbot.api.engines import driver_of, environment, open_engine
 from podbot.config.models import AppConfig
 from podbot.errors import ImageNotRemoved
-from podbot.events import Emit, ignore
+from podbot.events import Emit, Event, ignore
 
 if TYPE_CHECKING:
     from podbot.engine.driver import EngineMachine
@@ -117,6 +117,7 @@ def remove_images(
     environ = environment(environ)
     with open_engine(config, environ=environ, emit=emit) as engine, build_turn(environ, engine.endpoint, emit):
         for image in images:
+            emit(Event("info", "image.remove", f"removing {image.image}", {"image": image.image}))
             try:
                 remove_image(engine, builder_of(engine), image)
             except ImageNotRemoved as exc:

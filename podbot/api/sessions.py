@@ -252,6 +252,8 @@ def restart(
         containers = restartable(engine, environ, names, facts=_facts_of(config, environ))
     for container in containers:
         with open_engine(config, environ=environ, emit=emit) as engine:
+            text = f"stopping {container.name}"
+            emit(Event("info", "session.stop", text, {"session": container.name, "next": f"start {container.name}"}))
             stop_for_restart(engine, environ, container, seconds=seconds, emit=emit)
         emit(Event("info", "session.stopped", f"stopped {container.name}", {"session": container.name}))
         yield start(config, container.name, wake=wake, environ=environ, emit=emit)
@@ -281,7 +283,7 @@ def stop(
         for result in stop_sessions(
             engine, environ, names, seconds=seconds, remove_kept=remove_kept, all_sessions=all_sessions, emit=emit
         ):
-            emit(Event("info", "session.stopped", result.session, {"session": result.session}))
+            emit(Event("info", "session.stopped", f"stopped {result.session}", {"session": result.session}))
             results.append(result)
         report_left(engine, environ, emit)  # afterwards, because it removes sessions that may have been named
         return results

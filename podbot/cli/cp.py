@@ -19,9 +19,12 @@ def invoke(g: Globals, *, source: str, target: str, limit: str | None, as_json: 
 
     most = None if limit is None else _size(limit)
     config = api.load_config(g.load_options(os.environ, {}, {}))
-    emit = Reporter(g)
-    with handled(tty=False) as wake:
-        report = copy(config, source, target, most=most, wake=wake, emit=emit)
+    emit = Reporter(g, late=True)
+    try:
+        with handled(tty=False) as wake:
+            report = copy(config, source, target, most=most, wake=wake, emit=emit)
+    finally:
+        emit.clear()
     for left in report.left_out:
         fields = {"path": left.path.encode("utf-8", "backslashreplace").decode(), "reason": left.reason}
         emit(Event("warning", "copy.left_out", f"{left.path} was not copied: {left.reason}", fields))

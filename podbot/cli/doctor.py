@@ -33,7 +33,11 @@ def doctor(g: Globals, *, as_json: bool, repair: bool, yes: bool) -> int:
     if repair:
         checks = _repaired(g, yes=yes)
     else:
-        checks = diagnose(g.load_options(os.environ, {}, {}), probe_image=g.image is not None, emit=Reporter(g))
+        reporter = Reporter(g, late=True)
+        try:
+            checks = diagnose(g.load_options(os.environ, {}, {}), probe_image=g.image is not None, emit=reporter)
+        finally:
+            reporter.clear()
     if as_json:
         _json(checks)
     else:

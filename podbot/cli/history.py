@@ -57,7 +57,12 @@ def rm(g: Globals, *, project: str | None, all_: bool, agent: str | None, yes: b
         lines = [f"{found.project}: {agent or _agents(found)}" for found in chosen]
         confirm(lines, "Remove these conversations permanently?")
     config = load_config(g.load_options(os.environ, {}, {}))
-    for found in conversations.remove_history(config, chosen, agent=agent, emit=Reporter(g)):
+    emit = Reporter(g, late=True)
+    try:
+        removed = conversations.remove_history(config, chosen, agent=agent, emit=emit)
+    finally:
+        emit.clear()
+    for found in removed:
         typer.echo(printable(found.project))
     return 0
 

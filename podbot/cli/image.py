@@ -137,14 +137,17 @@ def rm(g: Globals, *, images: tuple[str, ...], all_: bool, yes: bool, as_json: b
     from podbot.events import Event
     from podbot.visible_text import printable
 
-    options, emit = g.load_options(os.environ, {}, {}), Reporter(g)
+    options, emit = g.load_options(os.environ, {}, {}), Reporter(g, late=True)
     config = load_config(options)
-    if all_:
-        chosen = unused_images(config, configured_images(options), emit=emit)
-        if chosen and not yes:
-            confirm([f"{found.image} ({found.size / 1e6:.0f} MB)" for found in chosen], "Remove these images?")
-    else:
-        chosen = named_images(config, images, emit=emit)
+    try:
+        if all_:
+            chosen = unused_images(config, configured_images(options), emit=emit)
+        else:
+            chosen = named_images(config, images, emit=emit)
+    finally:
+        emit.clear()
+    if all_ and chosen and not yes:
+        confirm([f"{found.image} ({found.size / 1e6:.0f} MB)" for found in chosen], "Remove these images?")
     removed: list[Removable] = []
     refused = False
     try:
@@ -154,9 +157,11 @@ def rm(g: Globals, *, images: tuple[str, ...], all_: bool, yes: bool, as_json: b
                 emit(Event("warning", "image.stays", paragraph(error), {"image": error.image, "reason": error.reason}))
                 continue
             removed.append(image)
+            emit.clear()  # what is printed would tear the line of progress
             if not as_json:
                 typer.echo(printable(image.image))
     finally:
+        emit.clear()
         if as_json:
             _json({"image": image.image, "id": image.id, "size": image.size} for image in removed)
     return 1 if refused else 0

@@ -20,8 +20,9 @@ from podbot.visible_text import printable
 if TYPE_CHECKING:
     from rich.status import Status
 
-    from podbot.cli.progress import Throttle
+    from podbot.cli.progress import LiveLine, Throttle
 
+After = Callable[[float, Callable[[], None]], Callable[[], None]]  # see later()
 _OF_THE_AGENT = ("agent.stderr", "agent.noise")
 LAST_WORDS = 0.3  # seconds at the end for a slow reader of stderr
 
@@ -39,11 +40,22 @@ class Patience(Frozen):
 PATIENCE = Patience()
 
 
+def later(seconds: float, call: Callable[[], None]) -> Callable[[], None]:
+    """Have ``call`` called in a thread after ``seconds``; returns what cancels it."""
+    import threading
+
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
+    return timer.cancel
+
+
 class Reporter:
     """Called with each event, from any thread, because tokens are renewed while the agent runs.
 
-    ``progress``: the command shows what it does (``spinner``: on a terminal, one line). Messages while the
-    agent has the terminal, raw, would tear its screen, and wait until it has returned it.
+    ``progress``: the command shows what it does (``spinner``: on a terminal, one line; ``late``: only there, and only
+    what takes over a second, which ``after`` waits for). Messages while the agent has the terminal, raw, would tear
+    its screen, and wait until it has returned it.
     ``beside_protocol``: no spinner, and a stderr that is not read blocks nothing: lines are lost then, and counted.
     ``patience``: how long it is waited for.
     """
@@ -53,21 +65,31 @@ class Reporter:
         g: Globals,
         *,
         progress: bool = False,
+        late: bool = False,
         spinner: bool = True,
         beside_protocol: bool = False,
         patience: Patience = PATIENCE,
+        after: After = later,
     ) -> None:
         self._json = g.log_format == "json"
         self._verbose = g.verbose
         self._quiet = g.quiet
-        self._progress = progress
+        self._late = late
+        self._after = after
         self._fd = channel(g.log_file)
         self._terminal = self._fd == STDERR and _on_terminal()
         self._spin = (
-            progress and spinner and self._terminal and not (self._json or g.verbose or g.quiet or beside_protocol)
+            (progress or late)
+            and spinner
+            and self._terminal
+            and not (self._json or g.verbose or g.quiet or beside_protocol)
         )
+        self._progress = progress or self._spin
         self._writer = _StderrWriter(self._lost, self._fd, patience) if beside_protocol else None
         self._status: Status | None = None
+        self._doing: LiveLine | None = None  # ``late``: what is shown when the second is over
+        self._alarm: object = None  # of that second; another one when it began anew
+        self._cancel: Callable[[], None] | None = None
         self._held: list[str] = []
         self._began = time.monotonic()
         self._clone: Throttle | None = None
@@ -96,8 +118,11 @@ class Reporter:
         if event.level == "info" and self._spin:
             self._show(event)
         else:
+            doing = self._doing
             self._stop()
             self._say(self._rendered(event))
+            if self._late and doing is not None:
+                self._show_later(doing)
 
     def _is_clone_due(self) -> bool:
         if self._clone is None:
@@ -109,14 +134,40 @@ class Reporter:
     def _show(self, event: Event) -> None:
         from podbot.cli.progress import LiveLine, elapsed_of
 
+        now = time.monotonic()
+        began = now - elapsed_of(event.fields, 0 if self._late else now - self._began)
+        line = LiveLine(printable(event.message), printable(str(event.fields.get("next", ""))), began)
+        if self._late and self._status is None:
+            self._show_later(line)
+        else:
+            self._doing = line
+            self._draw(line)
+
+    def _show_later(self, line: LiveLine) -> None:
+        from podbot.cli.progress import LEAST_SECONDS
+
+        self._doing = line
+        if self._cancel is None:
+            alarm = self._alarm = object()
+            self._cancel = self._after(LEAST_SECONDS, lambda: self._ring(alarm))
+
+    def _ring(self, alarm: object) -> None:
+        with self._lock:
+            if self._alarm is not alarm or self._doing is None:
+                return  # it was cancelled while it waited for the lock
+            try:
+                self._draw(self._doing)
+            except (OSError, ValueError):  # stderr is closed: nobody reads it
+                self._doing = self._status = None
+
+    def _draw(self, line: LiveLine) -> None:
         if self._status is None:
             from rich.console import Console
 
-            self._status = Console(stderr=True).status("")
+            self._status = Console(stderr=True).status(line)
             self._status.start()
-        now = time.monotonic()
-        began = now - elapsed_of(event.fields, now - self._began)
-        self._status.update(LiveLine(printable(event.message), printable(str(event.fields.get("next", ""))), began))
+        else:
+            self._status.update(line)
 
     def _rendered(self, event: Event) -> str:
         if not self._json:
@@ -171,6 +222,9 @@ class Reporter:
             self._release()
 
     def _stop(self) -> None:
+        if self._cancel is not None:
+            self._cancel()
+        self._cancel = self._doing = self._alarm = None
         if self._status is not None:
             self._status.stop()
             self._status = None

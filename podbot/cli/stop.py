@@ -37,14 +37,18 @@ def execute(g: Globals, args: StopArgs) -> int:
 
     _check_named(args.sessions, all_sessions=args.all_sessions)
     config = api.load_config(g.load_options(os.environ, {}, {}))
-    results = api.stop(
-        config,
-        args.sessions,
-        all_sessions=args.all_sessions,
-        seconds=args.seconds,
-        remove_kept=args.remove_kept,
-        emit=Reporter(g, progress=False),
-    )
+    emit = Reporter(g, late=True)
+    try:
+        results = api.stop(
+            config,
+            args.sessions,
+            all_sessions=args.all_sessions,
+            seconds=args.seconds,
+            remove_kept=args.remove_kept,
+            emit=emit,
+        )
+    finally:
+        emit.clear()
     _print(results, as_json=args.as_json)
     return 0
 
@@ -55,8 +59,12 @@ def remove(g: Globals, *, sessions: tuple[str, ...], all_: bool, force: bool, as
 
     _check_named(sessions, all_sessions=all_)
     config = api.load_config(g.load_options(os.environ, {}, {}))
-    emit = Reporter(g, progress=False)
-    _print(api.remove(config, sessions, all_sessions=all_, force=force, emit=emit), as_json=as_json)
+    emit = Reporter(g, late=True)
+    try:
+        results = api.remove(config, sessions, all_sessions=all_, force=force, emit=emit)
+    finally:
+        emit.clear()
+    _print(results, as_json=as_json)
     return 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import ContainerNotFound, RemoveFailed, SessionRuns, StopFailed
-from podbot.events import Emit, ignore
+from podbot.events import Emit, Event, ignore
 from podbot.frozen import Frozen, replace
 from podbot.launch.names import LABEL, MANAGED, keep_of
 from podbot.places import runtime_root
@@ -124,7 +124,9 @@ def stop_sessions(
         for container in named:
             _check_ended(container, root)
     ours = {container.id: container for container in (*found, *named)}  # a name and an id may be the same container's
-    for listed in ours.values():
+    for listed, following in zip(ours.values(), [*list(ours.values())[1:], None], strict=True):
+        text = f"{'removing' if only_ended else 'stopping'} {listed.name}"
+        emit(Event("info", "session.stop", text, {"session": listed.name, "next": following.name if following else ""}))
         try:
             removed = end_session(
                 engine, environ, listed, seconds=seconds, remove=remove_kept or None, only_ended=only_ended, emit=emit,

@@ -84,7 +84,7 @@ def test_an_update_of_no_image_names_setup(engine: FakeEngine, place: Place, cap
 
 def test_a_configuration_file_that_does_not_exist_is_said_to(engine: FakeEngine, place: Place, capfd: Capture) -> None:
     main(["doctor"])
-    assert "does not exist, so the defaults apply" in capfd.readouterr().out
+    assert "the defaults: there is no " in capfd.readouterr().out
     with open(f"{place.base}/c.toml", "w", encoding="utf-8"):
         pass
     main(["--config", f"{place.base}/c.toml", "doctor"])

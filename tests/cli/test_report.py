@@ -7,13 +7,13 @@ import os
 import pty
 import select
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import pytest
 
 from podbot.cli.globals import Globals
-from podbot.cli.report import Patience, Reporter, report_error, say
+from podbot.cli.report import Patience, Reporter, later, report_error, say
 from podbot.errors import ContainerNotFound
 from podbot.events import Event, Level
 from podbot.streams.terminal import raw_mode
@@ -49,6 +49,99 @@ def test_a_note_names_the_command_that_shows_a_page(capsys: Capture) -> None:
     report = Reporter(Globals())
     report(Event("notice", "plan.note", "set up an App (page how-to/clone-from-github of the documentation)"))
     assert capsys.readouterr().err == "podbot: set up an App (`podbot docs how-to/clone-from-github`)\n"
+
+
+class Alarm:
+    """Stands for ``later``: what it was asked to call, and whether that was cancelled."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], None]] = []
+        self.cancelled = 0
+
+    def __call__(self, seconds: float, call: Callable[[], None]) -> Callable[[], None]:
+        self.calls.append(call)
+        return self._cancel
+
+    def _cancel(self) -> None:
+        self.cancelled += 1
+
+
+STOPPING = Event("info", "session.stop", "stopping shop", {"session": "shop", "next": "site"})
+
+
+def test_late_progress_is_shown_when_a_second_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    alarm = Alarm()
+    with contextlib.redirect_stderr(Terminal()) as shown:
+        report = Reporter(Globals(), late=True, after=alarm)
+        report(STOPPING)
+        assert not shown.getvalue()
+        (ring,) = alarm.calls
+        ring()
+        assert HIDDEN in shown.getvalue()
+        report(STOPPING._replace(message="stopping site", fields={"next": "blog"}))
+        assert len(alarm.calls) == 1, "the line is there, and only changes"
+        report.clear()  # draws it a last time
+    assert "stopping site (next: blog)" in shown.getvalue()
+    assert CURSOR in shown.getvalue()
+
+
+def test_late_progress_of_what_was_quick_is_never_shown() -> None:
+    alarm = Alarm()
+    with contextlib.redirect_stderr(Terminal()) as shown:
+        report = Reporter(Globals(), late=True, after=alarm)
+        report(STOPPING)
+        report.clear()
+        assert alarm.cancelled == 1
+        alarm.calls[0]()  # in this very moment: it waited for the lock
+        assert shown.getvalue() == ""
+
+
+def test_late_progress_goes_on_after_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    alarm = Alarm()
+    with contextlib.redirect_stderr(Terminal()) as shown:
+        report = Reporter(Globals(), late=True, after=alarm)
+        report(STOPPING)
+        report(Event("notice", "container.kept", "kept site"))
+        first, second = alarm.calls
+        first()  # it was cancelled while it waited for the lock
+        assert shown.getvalue() == "podbot: kept site\n"
+        second()
+        assert HIDDEN in shown.getvalue()
+        report.clear()
+    assert "stopping shop (next: site)" in shown.getvalue()
+
+
+def test_a_stderr_that_was_closed_ends_late_progress() -> None:
+    class Closed(Terminal):
+        def write(self, text: str) -> int:
+            raise OSError
+
+    alarm = Alarm()
+    with contextlib.redirect_stderr(Closed()):
+        report = Reporter(Globals(), late=True, after=alarm)
+        report(STOPPING)
+        alarm.calls[0]()
+
+
+def test_late_progress_is_for_a_terminal_alone(capsys: Capture) -> None:
+    report = Reporter(Globals(), late=True)
+    report(STOPPING)
+    report.clear()
+    assert capsys.readouterr().err == ""
+
+
+def test_what_is_asked_for_later_is_called_once_or_not_at_all() -> None:
+    called = threading.Event()
+    later(0, called.set)
+    assert called.wait(HANG)
+    before = set(threading.enumerate())
+    cancel = later(HANG, pytest.fail)
+    (timer,) = set(threading.enumerate()) - before
+    cancel()
+    timer.join(HANG)
+    assert not timer.is_alive()
 
 
 def test_json_lines(capsys: Capture) -> None:
