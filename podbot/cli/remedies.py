@@ -5,6 +5,8 @@ The errors are the library's, whose callers have no command line, so their own r
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import shlex
 from typing import Final
@@ -50,6 +52,7 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
         "Use `--network` with default, filtered, none, host, or a network that `podman network ls` lists;"
         " `podman network create {network}` makes one."
     ),
+    errors.NoGateway: "{remedy} `podbot ps` lists the sessions that run.",
     errors.NoImageBuilder: (
         "Name an image that exists on the engine: `image` in the configuration, or --image. The engine's own tools"
         " remove images."
@@ -127,6 +130,7 @@ _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
     (errors.SessionNotRestorable, errors.SessionNotRestorable.CLONE_RUNS): (
         "End its agent. If work is left that is not pushed, `podbot start {session}` starts it then."
     ),
+    (errors.ImageNotRemoved, errors.ImageNotRemoved.MISSING): "`podbot image ls` lists podbot's images.",
     (errors.StartFailed, errors.StartFailed.UNKNOWN): _OWN_WORDS,
     (errors.RemoveFailed, errors.RemoveFailed.CHANGING): "Try again; with -v podbot prints the engine's own words.",
     (errors.StartFailed, errors.StartFailed.RUNS): "`podbot stop {container}` ends it; then start it again.",
@@ -135,6 +139,26 @@ _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
         "`podbot stop {container}` ends them; `podbot start {container}` then starts a kept session."
     ),
     (errors.ExecFailed, errors.ExecFailed.NOT_STARTED): _OWN_WORDS,
+}
+_BY_BEGINNING: Final = {  # of the reason of ExecFailed
+    errors.ExecFailed.NO_ACCOUNT: "Name one of the sandbox's own /etc/passwd or /etc/group, or a number.",
+    errors.ExecFailed.NO_DIRECTORY: "Name a directory that the sandbox has, as an absolute path.",
+}
+# Of a path, by the system's words.
+_BY_FAULT: Final = {
+    os.strerror(number): text
+    for number, text in {
+        errno.ENOENT: "Check the path: it, or a directory that it lies in, does not exist.",
+        errno.ENOTDIR: "Check the path: something in it is a file and no directory.",
+        errno.EISDIR: "Name a file; this is a directory.",
+        errno.EACCES: "Choose another path, or have its owner give you access.",
+        errno.EPERM: "Choose another path, or have its owner give you access.",
+        errno.EROFS: "Choose a path on a file system that can be written to.",
+        errno.ENOSPC: "Make room on that file system, or choose a path on another one.",
+        errno.EDQUOT: "Make room within your quota, or choose a path on another file system.",
+        errno.ELOOP: "Name the place itself: this path leads through a link that podbot does not follow.",
+        errno.ENAMETOOLONG: "Choose a shorter path.",
+    }.items()
 }
 # These say in their hint what to do, which is better than the text above.
 _HINT_WINS: Final = (errors.CommandSurvived, errors.StartFailed, errors.UsageError)
@@ -170,7 +194,13 @@ def _by_its_state(exc: PodbotError) -> str:
         return f"Correct the path, or write the file with `podbot --config {shlex.quote(exc.path)} config init`."
     if isinstance(exc, errors.ImageNotFound):
         return " ".join(filter(None, (exc.hint, _another_image(exc), exc.engine_hint)))
-    return _BY_REASON.get((type(exc), exc.fields.get("reason")), "").format_map(exc.fields)
+    return _by_its_reason(exc) or _BY_REASON.get((type(exc), exc.fields.get("reason")), "").format_map(exc.fields)
+
+
+def _by_its_reason(exc: PodbotError) -> str:
+    if isinstance(exc, errors.ExecFailed):
+        return next((text for beginning, text in _BY_BEGINNING.items() if exc.reason.startswith(beginning)), "")
+    return _BY_FAULT.get(exc.reason, "") if type(exc) is errors.PathError else ""  # its subclasses have advice
 
 
 def _another_image(exc: errors.ImageNotFound) -> str:

@@ -138,7 +138,7 @@ class EngineCommand:
         if refusal.kind == "directory":
             if spec.workdir not in (None, named):
                 return None
-            reason = f"its working directory {named}: {refusal.why[:1].upper()}{refusal.why[1:]}"
+            reason = f"{ExecFailed.NO_DIRECTORY} {named}: {refusal.why[:1].upper()}{refusal.why[1:]}"
         elif refusal.kind == "other":
             reason = ExecFailed.NOT_STARTED
         elif named not in ("", self._program):

@@ -86,7 +86,7 @@ class GuestStart:
                 raise ExecFailed(container=self.container, command=spec.command[0], reason=reason) from None
             # The engine's runtime would print several lines of its own.
             if exc.fields["field"] == "cwd" and (spec.workdir or "").startswith("/"):
-                reason = f"its working directory {spec.workdir}: {exc.fields['reason']}"
+                reason = f"{ExecFailed.NO_DIRECTORY} {spec.workdir}: {exc.fields['reason']}"
                 raise ExecFailed(container=self.container, command=spec.command[0], reason=reason) from None
             raise NotTaken from None
         except BaseException as exc:

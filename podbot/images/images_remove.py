@@ -40,7 +40,7 @@ def named_images(engine: Engine, names: Sequence[str]) -> list[Removable]:
     for name in names:
         image = engine.image(name)
         if image is None:
-            raise ImageNotRemoved(image=name, reason="it is not on this engine")
+            raise ImageNotRemoved(image=name, reason=ImageNotRemoved.MISSING)
         if not {LABEL_IMAGE, LABEL_RECIPE} & image.labels.keys():
             reason = "podbot did not build it, and it is not based on an image of podbot's"
             raise ImageNotRemoved(image=name, reason=reason, hint="Use the engine's own tools for other images.")

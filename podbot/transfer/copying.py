@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import posixpath
 import signal
@@ -202,6 +203,9 @@ def _explained(path: str, error: BaseException) -> BaseException:
 def _tar_failed(path: str, code: int, said: str) -> CopyFailed:
     if code == _NO_TAR:
         return CopyFailed(path=path, reason="the image has no program tar", hint="Install tar in the image.")
+    if os.strerror(errno.ENOENT) in said:
+        reason = "there is no such file or directory in the sandbox"
+        return CopyFailed(path=path, reason=reason, hint="Check the path in the sandbox.")
     return CopyFailed(path=path, reason=_said(code, said))
 
 

@@ -207,7 +207,7 @@ def test_what_is_named_and_not_copied_is_a_failure(inside: Path, place: Place, c
 def test_errors(inside: Path, engine: FakeEngine, place: Place, capfd: Capture) -> None:
     for argv, words in (
         (["a", "b"], "neither a nor b is in a session"),
-        (["shop:/none", place.workspace], "tar in the sandbox says"),
+        (["shop:/none", place.workspace], "there is no such file or directory in the sandbox. Check the path"),
         (["--limit", "500", "shop:/a", "."], "(flag --limit): '500' is not a size"),
         (["nosuch:/a", place.workspace], "there is no container nosuch"),
         (["./none", "shop:/tmp"], "there is no such file"),
