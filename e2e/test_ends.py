@@ -73,6 +73,7 @@ def test_the_name_of_a_kept_session_that_was_killed_is_free_again_after_stop(own
     child, _ = own_world.start_agent("sleep 600", "--name", "e2e-again", "--keep")
     os.kill(child.pid, signal.SIGKILL)
     child.communicate()
+    own_world.cleaned()  # until then the process that waited for podbot's end has the session
     again = own_world.agent("true", flags=("--name", "e2e-again"))
     assert again.returncode == 1
     assert "podbot stop e2e-again" in again.stderr

@@ -278,6 +278,19 @@ def test_run_on_a_terminal_shows_progress_then_the_agent(world: World) -> None:
     assert child.exitstatus == 4
 
 
+def test_stop_on_a_terminal_shows_what_takes_longer_than_a_second(own_world: World) -> None:
+    agent, _ = own_world.start_agent("sleep 600", "--name", "e2e-slow")
+    os.kill(agent.pid, signal.SIGSTOP)  # its podbot does not end with it, and is waited for
+    child = spawn(own_world, "stop", "e2e-slow")
+    child.expect(r"stopping e2e-slow \([0-9]+ s\)")
+    os.kill(agent.pid, signal.SIGCONT)
+    agent.communicate()
+    child.expect(r"e2e-slow\r\n")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
 def test_locale_time_zone_and_first_byte_on_a_terminal(world: World) -> None:
     """Issue 10.14: `script` types an end of file at once, which was read as a NUL byte."""
     command = "locale 2>&1; perl -e 1; bash -c true; date +%Z"
