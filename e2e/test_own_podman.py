@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 
 from e2e.harness import ROOTLESS, World
@@ -21,8 +22,7 @@ def test_it_prints_no_error_after_podbot_made_the_store(own_world: World) -> Non
     assert (own_world.storage_conf in first.stderr) is ROOTLESS
     for words in (["ps", "--all"], ["images"], ["info", "--format", "{{.Store.GraphDriverName}}"]):
         done = podman(own_world, *words)
-        assert (done.returncode, "graph driver" in done.stderr, "level=error" in done.stderr) == (0, False, False), (
-            words
-        )
+        assert done.returncode == 0, words
+        assert not re.search("graph driver|level=error", done.stderr), words
     assert done.stdout == "overlay\n"
     assert not own_world.podbot("ps", check=True).stderr

@@ -16,7 +16,7 @@ import pytest
 
 from e2e.harness import PODBOT, World
 
-# Of Python, pydantic, Go, runc, crun, conmon and Podman's own command line.
+# Words of Python, pydantic, Go, runc, crun, conmon and Podman's own command line.
 FOREIGN = re.compile(
     r"Traceback|Errno|pydantic|validation error|OCI runtime|\brunc\b|\bcrun\b"
     r"|conmon|panic|goroutine|level=|Error:|exit status"
@@ -25,8 +25,8 @@ COMMAND = re.compile(r"`podbot ([a-z-]+)")
 
 
 class Mistake(NamedTuple):
-    """``words``: podbot's, in which W is a directory and RUNS, KEPT, and CONTAINER name what is there; ``thing``: what
-    is named; ``remedy``: of what to do, a part.
+    """``words``: the command line, in which W, RUNS, KEPT and CONTAINER stand for what :func:`scene` makes; ``thing``
+    and ``remedy``: parts of what podbot must print; ``variables``: of the environment.
     """
 
     words: str

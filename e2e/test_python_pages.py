@@ -33,7 +33,7 @@ def shop(own_world: World) -> Iterator[str]:
 
 
 def said(world: World, shop: str, page: str, *, leave_out: str = "") -> list[str]:
-    """What each block of the page prints. ``leave_out``: of the last block, which is no program by itself."""
+    """What each block of the page prints. ``leave_out``: text of the last block, where that cannot run by itself."""
     with open(os.path.join(DOCS, page), encoding="utf-8") as file:
         blocks = re.findall(r"(?ms)^```python\n(.*?)^```$", file.read())
     if leave_out:

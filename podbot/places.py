@@ -30,6 +30,12 @@ def home_dir(environ: Mapping[str, str], uid: int | None = None) -> str:
         return "/"
 
 
+def xdg_dir(environ: Mapping[str, str], variable: str, usual: str) -> str:
+    """The directory that ``variable`` names, else ``usual`` in the home. The XDG rules: a relative path is ignored."""
+    chosen = environ.get(variable, "").strip()
+    return chosen if os.path.isabs(chosen) else os.path.join(home_dir(environ), usual)
+
+
 def config_file(environ: Mapping[str, str], *, platform: str = sys.platform) -> str:
     """The default configuration file: ``~/.config/podbot/config.toml`` on Linux."""
     return os.path.join(_base(environ, "config", platform), "config.toml")
@@ -80,9 +86,7 @@ def runtime_root(
 def _base(environ: Mapping[str, str], kind: str, platform: str) -> str:
     if platform == "linux":
         usual = os.path.join(".local", "state") if kind == "state" else f".{kind}"
-        chosen = environ.get(f"XDG_{kind.upper()}_HOME", "").strip()
-        home = home_dir(environ)
-        return os.path.join(chosen if os.path.isabs(chosen) else os.path.join(home, usual), "podbot")
+        return os.path.join(xdg_dir(environ, f"XDG_{kind.upper()}_HOME", usual), "podbot")
     import platformdirs
 
     return str(getattr(platformdirs, f"user_{kind}_dir")("podbot"))

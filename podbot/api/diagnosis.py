@@ -27,7 +27,7 @@ def doctor(
 ) -> list[Check]:
     """Check the configuration, this machine, the engine, the image and the GitHub App.
 
-    Changes nothing, but that it starts podbot's engine service where no engine runs.
+    Changes nothing, except that it starts podbot's engine service where no engine runs.
 
     Returns the checks in the order in which problems must be fixed. Errors are not raised but become failed checks.
     ``probe_image``: also run a temporary container of the image, without network and mounts, to find what it lacks.

@@ -111,17 +111,11 @@ def invoke(_: Globals, *, shell: str | None, install: bool) -> int:
 
 def place_of(shell: str) -> str:
     """Where the shell looks for the script of a program, in this user's home."""
-    from podbot.places import home_dir
-
-    home = home_dir(os.environ)
-
-    def base(variable: str, usual: str) -> str:
-        chosen = os.environ.get(variable, "")
-        return chosen if os.path.isabs(chosen) else os.path.join(home, usual)
+    from podbot.places import xdg_dir
 
     if shell == "fish":
-        return os.path.join(base("XDG_CONFIG_HOME", ".config"), "fish", "completions", "podbot.fish")
-    data = base("XDG_DATA_HOME", ".local/share")
+        return os.path.join(xdg_dir(os.environ, "XDG_CONFIG_HOME", ".config"), "fish", "completions", "podbot.fish")
+    data = xdg_dir(os.environ, "XDG_DATA_HOME", ".local/share")
     if shell == "zsh":
         return os.path.join(data, "zsh", "site-functions", "_podbot")
     return os.path.join(data, "bash-completion", "completions", "podbot")

@@ -140,11 +140,12 @@ _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
     ),
     (errors.ExecFailed, errors.ExecFailed.NOT_STARTED): _OWN_WORDS,
 }
-_BY_BEGINNING: Final = {  # of the reason of ExecFailed
+# Remedies for ExecFailed, by the beginning of its reason.
+_BY_BEGINNING: Final = {
     errors.ExecFailed.NO_ACCOUNT: "Name one of the sandbox's own /etc/passwd or /etc/group, or a number.",
     errors.ExecFailed.NO_DIRECTORY: "Name a directory that the sandbox has, as an absolute path.",
 }
-# Of a path, by the system's words.
+# Remedies for PathError, by the system's error text, which is its reason.
 _BY_FAULT: Final = {
     os.strerror(number): text
     for number, text in {

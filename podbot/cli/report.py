@@ -41,7 +41,7 @@ PATIENCE = Patience()
 
 
 def later(seconds: float, call: Callable[[], None]) -> Callable[[], None]:
-    """Have ``call`` called in a thread after ``seconds``; returns what cancels it."""
+    """Call ``call`` in a thread after ``seconds``; returns a function that cancels it."""
     import threading
 
     timer = threading.Timer(seconds, call)
@@ -53,9 +53,9 @@ def later(seconds: float, call: Callable[[], None]) -> Callable[[], None]:
 class Reporter:
     """Called with each event, from any thread, because tokens are renewed while the agent runs.
 
-    ``progress``: the command shows what it does (``spinner``: on a terminal, one line; ``late``: only there, and only
-    what takes over a second, which ``after`` waits for). Messages while the agent has the terminal, raw, would tear
-    its screen, and wait until it has returned it.
+    ``progress``: the command shows what it does (``spinner``: on a terminal, one line). ``late``: it does so only on a
+    terminal, and only for what takes longer than a second; ``after`` starts the timer. Messages while the agent has
+    the terminal, raw, would tear its screen, and wait until it has returned it.
     ``beside_protocol``: no spinner, and a stderr that is not read blocks nothing: lines are lost then, and counted.
     ``patience``: how long it is waited for.
     """
@@ -87,8 +87,8 @@ class Reporter:
         self._progress = progress or self._spin
         self._writer = _StderrWriter(self._lost, self._fd, patience) if beside_protocol else None
         self._status: Status | None = None
-        self._doing: LiveLine | None = None  # ``late``: what is shown when the second is over
-        self._alarm: object = None  # of that second; another one when it began anew
+        self._doing: LiveLine | None = None  # ``late``: shown when the timer fires
+        self._timer: object = None  # identifies the timer that runs, since one that was cancelled may still fire
         self._cancel: Callable[[], None] | None = None
         self._held: list[str] = []
         self._began = time.monotonic()
@@ -148,12 +148,12 @@ class Reporter:
 
         self._doing = line
         if self._cancel is None:
-            alarm = self._alarm = object()
-            self._cancel = self._after(LEAST_SECONDS, lambda: self._ring(alarm))
+            timer = self._timer = object()
+            self._cancel = self._after(LEAST_SECONDS, lambda: self._fired(timer))
 
-    def _ring(self, alarm: object) -> None:
+    def _fired(self, timer: object) -> None:
         with self._lock:
-            if self._alarm is not alarm or self._doing is None:
+            if self._timer is not timer or self._doing is None:
                 return  # it was cancelled while it waited for the lock
             try:
                 self._draw(self._doing)
@@ -224,7 +224,7 @@ class Reporter:
     def _stop(self) -> None:
         if self._cancel is not None:
             self._cancel()
-        self._cancel = self._doing = self._alarm = None
+        self._cancel = self._doing = self._timer = None
         if self._status is not None:
             self._status.stop()
             self._status = None

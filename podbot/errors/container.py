@@ -250,7 +250,7 @@ class ExecFailed(ContainerError):
     NOT_RUNNING: ClassVar[str] = "it is not running"  # the reason when the container is stopped
     LOST: ClassVar[str] = "the sandbox's processes run, but the engine records it as stopped and runs no command in it"
     NO_ACCOUNT: ClassVar[str] = "the sandbox has no"  # the beginning of the reason for a user or group
-    NO_DIRECTORY: ClassVar[str] = "its working directory"  # and of that for its directory
+    NO_DIRECTORY: ClassVar[str] = "its working directory"  # the beginning of the reason for a working directory
     NOT_STARTED: ClassVar[str] = "the engine could not start it"
 
     container: str

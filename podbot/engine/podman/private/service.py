@@ -149,9 +149,9 @@ class _Start(NamedTuple):
             began = time.monotonic()
             driver = driver_to_request(self.facts, chosen=storage_is_chosen(self.environ, self.root))
             conf, child = aside(lambda: self._launch(podman, driver))
-            self._await(child)
+            answer = self._await(child)
             if driver:
-                self._share_driver(driver)
+                self._share_driver(driver, answer)
             seconds = round(time.monotonic() - began, 3)
         finally:
             os.close(lock)
@@ -165,16 +165,18 @@ class _Start(NamedTuple):
         )
         return path
 
-    def _share_driver(self, driver: str) -> None:
-        """Have the user's own podman use the driver of the store that the service has made or opened."""
+    def _share_driver(self, driver: str, answer: bytes) -> None:
+        """Make the user's own podman use the driver of the service's store. ``answer``: to the health check."""
         import re
 
         from podbot.engine.podman.private.storage_driver import write_storage_conf
 
-        found = re.search(rb"(?i)libpod-api-version: (\d+)\.(\d+)", _ping(self.path))
+        found = re.search(rb"(?i)libpod-api-version: (\d+)\.(\d+)", answer)
         version = tuple(map(int, found.groups())) if found else ()
         if conf := write_storage_conf(self.environ, self.facts, version, driver):
-            text = f"your Podman store uses the storage driver {driver}; podbot wrote {conf}, so that podman knows it"
+            text = (
+                f"your Podman store uses the storage driver {driver}; podbot wrote {conf}, so that podman uses it too"
+            )
             self.emit(Event("notice", "engine.storage.driver", text, {"driver": driver, "path": conf}))
 
     def _failed(self, reason: str) -> ServiceStartFailed:
@@ -251,14 +253,15 @@ class _Start(NamedTuple):
         """
         return "/" if self.facts.rootless else self.directory
 
-    def _await(self, child: subprocess.Popen[bytes]) -> None:
+    def _await(self, child: subprocess.Popen[bytes]) -> bytes:
+        """Wait until the service answers a health check; the head of its answer."""
         import signal
         import threading
         import time
 
         began = time.monotonic()
         slow = False
-        while not _ping(self.path):
+        while not (answer := _ping(self.path)):
             status = child.poll()
             if status is not None:
                 raise self._failed(_last_words(self.log) or f"it ended with status {status}")
@@ -275,6 +278,7 @@ class _Start(NamedTuple):
             time.sleep(0.02)
         # It is meant to outlive this process. Where it does not, in a program that embeds podbot, it must be reaped.
         threading.Thread(target=child.wait, name="podbot-service-reaper", daemon=True).start()
+        return answer
 
 
 def service_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -6,12 +6,13 @@ import contextlib
 import os
 from collections.abc import Mapping
 
+from podbot.atomic import replace_file
 from podbot.engine.podman.private.podman_facts import PodmanFacts
-from podbot.errors import PathError
-from podbot.places import home_dir, make_dirs
+from podbot.errors import FilesystemError
+from podbot.places import make_dirs, xdg_dir
 
 NATIVE_OVERLAY = (5, 13)  # the first kernel on which an ordinary user may mount overlay
-FINDS_FUSE = (4, 1)  # the first Podman that finds fuse-overlayfs for a storage.conf that does not name it (1.39)
+FINDS_FUSE = (4, 1)  # the first Podman that finds fuse-overlayfs for a storage.conf that does not name it
 FINDS_DRIVER = (4, 6)  # the first Podman that uses the driver of the store that is there (containers/storage 1.47)
 STORAGE_CONF = """\
 # podbot wrote this file, because it made your Podman store with this driver.
@@ -45,9 +46,10 @@ def storage_is_chosen(environ: Mapping[str, str], root: str = "/") -> bool:
 def write_storage_conf(environ: Mapping[str, str], facts: PodmanFacts, version: tuple[int, ...], driver: str) -> str:
     """Write the user's storage.conf with the driver of the store, and return its path; empty if it is not needed.
 
-    Without it, each of the user's own commands of a Podman below ``FINDS_DRIVER`` prints an error (4.3.1):
-    `User-selected graph driver "vfs" overwritten by graph driver "overlay" from database`. It is not written where one
-    exists, where the store has another driver, or where the driver needs fuse-overlayfs and Podman would not find it.
+    Where Podman is older than ``FINDS_DRIVER``, the user's own podman prints this error with each command without that
+    file (measured with 4.3.1): `User-selected graph driver "vfs" overwritten by graph driver "overlay" from database`.
+    It is not written where one exists, where the store has another driver, or where the driver needs fuse-overlayfs
+    and Podman would not find it.
     ``version``: Podman's major and minor; empty if it is not known.
     """
     oldest = (0,) if facts.kernel >= NATIVE_OVERLAY else FINDS_FUSE
@@ -57,14 +59,9 @@ def write_storage_conf(environ: Mapping[str, str], facts: PodmanFacts, version: 
     temporary = f"{path}.{os.getpid()}"
     try:
         make_dirs(os.path.dirname(path))
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    except (OSError, PathError):
-        return ""
-    try:
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(STORAGE_CONF.format(driver=driver))
-        os.link(temporary, path)  # whole, and never in place of another
-    except OSError:
+        replace_file(temporary, STORAGE_CONF.format(driver=driver).encode(), operation="write", mode=0o644)
+        os.link(temporary, path)  # never a part of the file, and never in place of another one
+    except (OSError, FilesystemError):
         return ""
     finally:
         with contextlib.suppress(OSError):
@@ -74,7 +71,7 @@ def write_storage_conf(environ: Mapping[str, str], facts: PodmanFacts, version: 
 
 def _drivers(environ: Mapping[str, str]) -> set[str]:
     """The drivers for which the user's store has images."""
-    store = os.path.join(_xdg(environ, "XDG_DATA_HOME", ".local/share"), "containers", "storage")
+    store = os.path.join(xdg_dir(environ, "XDG_DATA_HOME", ".local/share"), "containers", "storage")
     try:
         names = os.listdir(store)
     except OSError:
@@ -83,10 +80,4 @@ def _drivers(environ: Mapping[str, str]) -> set[str]:
 
 
 def _storage_conf(environ: Mapping[str, str]) -> str:
-    return os.path.join(_xdg(environ, "XDG_CONFIG_HOME", ".config"), "containers", "storage.conf")
-
-
-def _xdg(environ: Mapping[str, str], variable: str, usual: str) -> str:
-    chosen = environ.get(variable, "")
-    # The XDG rules: a relative path counts as unset. It would be one of the working directory.
-    return chosen if os.path.isabs(chosen) else os.path.join(home_dir(environ), usual)
+    return os.path.join(xdg_dir(environ, "XDG_CONFIG_HOME", ".config"), "containers", "storage.conf")
