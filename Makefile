@@ -84,6 +84,7 @@ matrix: $(READY) ## Drive each agent with each client and write docs/reference/c
 parts: $(READY) ## Write the parts of docs/ and config.example.toml that are made from the code, and the manual page
 	$(BIN)/python -m tests.agents.pages
 	$(BIN)/python -m tests.cli.manpage
+	$(BIN)/python -m tests.cli.help_pages
 
 $(SITE_READY): $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'

@@ -106,7 +106,7 @@ def bench_commands(world: World, session: str, rounds: int) -> list[dict[str, An
         compare("podbot exec X -- true", cli("exec", session, "--", "true"),
                 "podman exec X true", other(["podman", "exec", session, "true"]), "<= 0.35", rounds),
         compare("podbot ps", cli("ps"), "podman ps", other(["podman", "ps"]), "<= 2.5", rounds),
-        compare("podbot --help", cli("--help"), "python -c 'import typer'", other(typer), "<= 2", rounds),
+        compare("podbot --help", cli("--help"), "python -c 'import typer'", other(typer), "<= 1.2", rounds),
         compare("an answer of completion", cli("__complete", "bash", "podbot exec "),
                 "python -c pass", other([sys.executable, "-c", "pass"]), "<= 4", rounds),
         compare("podbot run … -- true", cli(*run), "podman create, start, exec, rm -f", sequence, "<= 0.6", half),
@@ -248,6 +248,7 @@ def main() -> None:
     from e2e.bench_mcp import bench_mcp
     from e2e.bench_sessions import bench_sessions
     from e2e.bench_shell import bench_opening, bench_shell
+    from e2e.bench_start import bench_first_start, bench_second_start
     from e2e.bench_suites import bench_suites
     from podbot.images.recipe import load_recipe
 
@@ -267,6 +268,7 @@ def main() -> None:
             rows += bench_shell(world, session, options.rounds)
             rows += bench_sessions(world, session)
         rows += bench_opening(world, options.rounds)
+        rows += bench_second_start(world, max(5, options.rounds // 2))
         for row in bench_files(world, options.rounds):
             say(row)
             rows.append(row)
@@ -280,6 +282,7 @@ def main() -> None:
             rows.append(row)
     finally:
         close_world(world)
+    rows += bench_first_start()
     for row in bench_tokens(options.image):
         say(row)
         rows.append(row)

@@ -1,4 +1,4 @@
-"""Typer's commands, made from the table: for help, completion, errors, and command lines that the fast path rejects."""
+"""Typer's commands, made from the table: for the help, for errors, and for command lines that the fast path rejects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podbot.agents.registry import known
 from podbot.cli.commands import COMMANDS, EPILOG, GROUPS, HELP_TEXT, CarryOut, Command
 from podbot.cli.globals import Globals
 from podbot.cli.grammar import PlainCommand, RunsCommand, SessionCommand, words_behind
-from podbot.cli.options import COMMON, HELP, Argument, Option
+from podbot.cli.options import COMMON, HELP, VERSION, Argument, Option
 from podbot.config.models import AGENT_KINDS
 from podbot.errors import OutputClosed
 
@@ -99,7 +99,7 @@ def _main() -> Callable[..., None]:
     def main(ctx: typer.Context, version: bool, **values: Any) -> None:  # noqa: ARG001 - see _show_version
         ctx.obj = Globals.current = Globals(**values)
 
-    version = typer.Option("--version", "-V", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    version = typer.Option(*VERSION, callback=_show_version, is_eager=True, help="Show the version and exit.")
     last = _parameter("version", Annotated[bool, version], default=False)
     return _with_parameters(main, [*map(_option, COMMON), last])
 

@@ -92,7 +92,6 @@ COMMANDS = (
         ),
         usage=("[OPTIONS]", "[AGENT] [PATH]", "[-- WORDS…]"),
         takes_words=True,
-        fast=True,
     ),
     Command(
         ("host",),
@@ -130,7 +129,6 @@ COMMANDS = (
         ),
         usage=("[OPTIONS]", "[-- WORDS…]"),
         takes_words=True,
-        fast=True,
     ),
     Command(
         ("mcp",),
@@ -152,7 +150,6 @@ COMMANDS = (
         Example: podbot mcp --http 8000
         """,
         options=MCP,
-        fast=True,
     ),
     *SESSION_COMMANDS,
     *LOGIN_COMMANDS,
@@ -183,7 +180,6 @@ COMMANDS = (
             Option("as_json", ("--json",), "With --once or status: print JSON."),
         ),
         check="token_daemon:mistake",
-        fast=True,
     ),
     Command(
         ("config", "show"),
@@ -275,7 +271,6 @@ COMMANDS = (
         (Argument("shell", "[bash|zsh|fish]", "The shell; default: the one in $SHELL.", completes="shell"),),
         (Option("install", ("--install",), "Write it where the shell looks for it, and print the path."),),
         usage=("[OPTIONS]", "[bash|zsh|fish]"),
-        fast=True,
     ),
     Command(
         ("help",),

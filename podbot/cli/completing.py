@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from podbot.cli.commands import COMMANDS, GROUPS, Command
-from podbot.cli.options import COMMON, HELP, Argument, Option
+from podbot.cli.options import COMMON, HELP, VERSION, Argument, Option
 from podbot.config.models import AGENT_KINDS
 from podbot.visible_text import is_printable
 
@@ -17,7 +17,6 @@ Names = Literal["", "files", "dirs"]
 
 _FILE_METAVARS = ("FILE", "HOST", "SRC")
 _DIRECTORY_METAVARS = ("PATH",)
-_VERSION = ("--version", "-V")
 
 
 class Offer(NamedTuple):
@@ -113,7 +112,7 @@ def _commands(path: tuple[str, ...], begun: str) -> tuple[tuple[str, str], ...]:
 def _options(reader: _Reader, begun: str) -> Offer:
     found = [(word, option.help) for option in reader.options for word in (*option.spelled, *option.off)]
     found += [(word, "Show the help and exit.") for word in HELP]
-    found += [(word, "Show the version and exit.") for word in _VERSION if reader.command is None and not reader.path]
+    found += [(word, "Show the version and exit.") for word in VERSION if reader.command is None and not reader.path]
     long = [pair for pair in found if pair[0].startswith("--")]
     return Offer(tuple(pair for pair in (found if begun != "-" else long) if pair[0].startswith(begun)))
 

@@ -8,14 +8,12 @@ import os
 import shlex
 import shutil
 import signal
-import subprocess
-import tomllib
+import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import typer
-
 from podbot.cli.globals import Globals
+from podbot.cli.report import say
 from podbot.config.coerce import from_text, from_value
 from podbot.config.load import config_location, load_config
 from podbot.config.models import AppConfig, Origin
@@ -36,9 +34,9 @@ def show(g: Globals, *, workspace: str | None, origin: bool, as_json: bool) -> i
 
     config = _loaded(g, workspace)
     if as_json:
-        typer.echo(json.dumps(_for_programs(config), indent=2))
+        _print(json.dumps(_for_programs(config), indent=2))
     else:
-        typer.echo(render_effective(config, origins=origin), nl=False)
+        _print(render_effective(config, origins=origin).removesuffix("\n"))
     return 0
 
 
@@ -48,9 +46,9 @@ def get(g: Globals, *, key: str, workspace: str | None, as_json: bool) -> int:
 
     value = value_of(_loaded(g, workspace), _known(key))
     if as_json:
-        typer.echo(json.dumps(dict(value) if isinstance(value, Mapping) else value))
+        _print(json.dumps(dict(value) if isinstance(value, Mapping) else value))
     elif value is not None:
-        typer.echo(value if isinstance(value, str) else literal(value))
+        _print(value if isinstance(value, str) else literal(value))
     return int(value is None)
 
 
@@ -63,19 +61,21 @@ def set_value(g: Globals, *, key: str, value: str) -> int:
     typed = _typed(known, value)
     file, named_by, _ = config_location(options)
     set_keys(file, {key: typed}, named_by)
-    typer.echo(f"{key} = {literal(typed)}")
+    _print(f"{key} = {literal(typed)}")
     try:
         origin = load_config(options).origin(key)
     except ConfigError as exc:
-        typer.echo(f"podbot: {file} has it; {printable(exc.message)}", err=True)
+        say(f"podbot: {file} has it; {printable(exc.message)}")
     else:
         if origin.kind != "file":
-            typer.echo(f"podbot: {file} has it, but {origin} counts more", err=True)
+            say(f"podbot: {file} has it, but {origin} counts more")
     return 0
 
 
 def _typed(key: Key, text: str) -> Any:
     """The value of ``text``: as in a variable, or a list or table in TOML, as `get` prints it. Raises InvalidValue."""
+    import tomllib
+
     if key.kind in ("list", "table") and text.strip()[:1] in ("[", "{"):
         try:
             ((_, value),) = tomllib.loads(f"value = {text}").items()  # a ValueError, too, if it is more than one value
@@ -92,6 +92,8 @@ def _typed(key: Key, text: str) -> Any:
 
 def edit(g: Globals) -> int:
     """Open the file in the operator's editor, then check it; returns the editor's status if that is not 0."""
+    import subprocess
+
     from podbot.config.write import edited, render_example, write_file
 
     file, named_by, exists = config_location(g.load_options(os.environ, {}, {}))
@@ -158,16 +160,16 @@ def init(g: Globals, *, force: bool) -> int:
             reason="it exists already; --force replaces it, and all that is set in it is lost",
         )
     write_file(path, render_example().encode())
-    typer.echo(os.fsencode(path))
+    _print(path)
     return 0
 
 
 def path(g: Globals) -> int:
     """Print the path of the file that would be read."""
     found, origin, exists = config_location(g.load_options(os.environ, {}, {}))
-    typer.echo(os.fsencode(found))
+    _print(found)
     if not exists:
-        typer.echo(f"podbot: no such file ({origin}); `podbot config init` writes one", err=True)
+        say(f"podbot: no such file ({origin}); `podbot config init` writes one")
     return 0
 
 
@@ -178,9 +180,16 @@ def check(g: Globals) -> int:
     options = g.load_options(os.environ, {}, {})
     check_configured_paths(load_config(options))
     found, _, exists = config_location(options)
-    note = b"" if exists else b" (no such file: variables and defaults only)"
-    typer.echo(b"ok: " + os.fsencode(found) + note)
+    note = "" if exists else " (no such file: variables and defaults only)"
+    _print(f"ok: {found}{note}")
     return 0
+
+
+def _print(text: str) -> None:
+    """Print a line. A path whose name is not UTF-8 keeps its bytes."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(os.fsencode(text) + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _for_programs(config: AppConfig) -> dict[str, Any]:

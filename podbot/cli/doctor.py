@@ -85,14 +85,13 @@ def _show(plan: RepairPlan) -> None:
 
 
 def _confirm(*, person: bool) -> None:
-    from podbot.cli.grammar import Abort
-    from podbot.cli.offer import ask
+    from podbot.cli.interaction import Declined, ask
     from podbot.errors import MissingRequired
 
     if not person:
         raise MissingRequired(field="--yes", hint="There is no terminal on which podbot could ask; add --yes.")
-    if not ask("Go ahead? [y/N] "):
-        raise Abort
+    if not ask("Go ahead?"):
+        raise Declined
 
 
 def _json(checks: Iterable[Check]) -> None:

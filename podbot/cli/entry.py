@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from podbot.cli import stdio_guard
+from podbot.cli.interaction import Declined
 from podbot.errors import OutputClosed, PathError, PodbotError
 from podbot.execution.codes import BY_SIGNAL
 from podbot.streams.wake import Interrupted
@@ -36,6 +37,8 @@ def main(argv: list[str], *, carry_out: CarryOut | None = None, fast_path: bool 
         return BY_SIGNAL + exc.number
     except KeyboardInterrupt:
         return BY_SIGNAL + SIGINT
+    except Declined:
+        return _nothing_changed()
     except Exception as exc:  # noqa: BLE001 - the operator must not see a traceback for a bug
         error = _as_podbot_error(exc)
         return _bug(exc) if error is None else _failed(error)
@@ -61,33 +64,26 @@ def _command(argv: list[str], carry_out: CarryOut | None, *, fast_path: bool) ->
 
         return completion_scripts.run(argv[1:])
     from podbot.cli import fast
+    from podbot.cli.help import answers
 
+    if fast_path and answers(argv):
+        return 0
     quick = fast.parse(argv, carry_out) if fast_path else None
     return quick() if quick is not None else _typer(argv, carry_out)
 
 
 def _typer(argv: list[str], carry_out: CarryOut | None) -> int:
     from podbot.cli.app import parser, root
-    from podbot.cli.grammar import PARSER_ERROR, Abort
+    from podbot.cli.grammar import PARSER_ERROR
 
     try:
         command = root() if carry_out is None else parser(carry_out)
         code = command(args=argv, prog_name="podbot", standalone_mode=False)
     except SystemExit as exc:  # shell completion
         code = exc.code
-    except Abort:
-        return _aborted()
     except PARSER_ERROR as exc:
         return _wrong_usage(exc, argv)
     return code if isinstance(code, int) else int(code is not None)
-
-
-def _aborted() -> int:
-    """The user answered no, or did not answer. podbot asks all its questions before it changes anything."""
-    from podbot.cli.report import say
-
-    say("podbot: nothing was changed")
-    return 1
 
 
 def _wrong_usage(exc: Any, argv: list[str]) -> int:
@@ -142,6 +138,13 @@ def _prints_nothing(argv: list[str]) -> bool:
 
     line = fast.read(argv)
     return line is not None and line.command.path in {("exec",), ("open",)}
+
+
+def _nothing_changed() -> int:
+    from podbot.cli.report import say
+
+    say("podbot: nothing was changed")
+    return 1
 
 
 def _failed(exc: PodbotError) -> int:

@@ -1,6 +1,6 @@
-"""The fast path, which parses commands without Typer, whose import takes 40 ms or more, a third of a whole ``exec``.
+"""The fast path, which parses commands without Typer, whose import takes longer than a whole ``exec``.
 
-``token-daemon`` uses it to save memory: Typer, and pydantic that it imports, would occupy 10 MB all the time.
+``token-daemon`` also saves memory: Typer, and pydantic that it imports, would occupy 10 MB all the time.
 
 It parses the plain spellings of all commands and options in the table (:mod:`podbot.cli.commands`). For anything else,
 and for every error, the result is None, and Typer parses the command line and explains the error.
@@ -34,7 +34,7 @@ def parse(argv: list[str], carry_out: CarryOut | None = None) -> Callable[[], in
     ``carry_out``: what is done with the command, if not what it says.
     """
     line = read(argv)
-    if line is None or not line.command.fast:
+    if line is None:
         return None
     Globals.current = line.g
     act = carry_out or Command.carry_out

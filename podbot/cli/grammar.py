@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from typer import Abort, BadParameter
+from typer import BadParameter
 from typer.core import TyperCommand
 
 from podbot.cli.argv_scan import plain_switches
 from podbot.cli.commands import find
-
-__all__ = ["PARSER_ERROR", "Abort", "PlainCommand", "SessionCommand", "words_behind"]
 
 # The base of the parser's errors, click's ClickException: Typer includes its own click and exports only this class.
 PARSER_ERROR: type[Exception] = BadParameter.__mro__[2]

@@ -1,14 +1,36 @@
-"""``podbot help`` and ``podbot version``: the same texts as ``--help`` and ``--version``."""
+"""``podbot help`` and ``podbot version``, and the same texts for ``--help`` and ``--version``.
+
+Typer renders the help of all commands when podbot is made, for 80 columns (``make parts``). Importing and running it
+takes five to eight times as long as printing such a page (measured); it still renders for a narrower terminal.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 
+from podbot.cli.commands import BY_PATH, GROUPS
 from podbot.cli.globals import Globals
+from podbot.cli.options import HELP, VERSION
+from podbot.streams.terminal import terminal_size
+
+PAGES = os.path.join(os.path.dirname(__file__), "help_pages.txt")
+COLUMNS = 80
+END = "\f\n"  # behind each page
+
+
+def answers(argv: list[str]) -> bool:
+    """Print the version or the page for which ``argv`` asks; returns whether it did."""
+    if len(argv) == 1 and argv[0] in VERSION:
+        version(Globals())
+        return True
+    return argv[-1:] in ([word] for word in HELP) and _print_page(argv[:-1])
 
 
 def invoke(_: Globals, *, words: tuple[str, ...]) -> int:
     """Print the help of podbot or of the command; returns podbot's exit code. An unknown one is the parser's error."""
+    if _print_page(list(words)):
+        return 0
     from podbot.cli.app import root
 
     code: int = root()(args=[*words, "--help"], prog_name="podbot", standalone_mode=False)
@@ -21,3 +43,30 @@ def version(_: Globals) -> int:
 
     sys.stdout.write(f"podbot {__version__}\n")
     return 0
+
+
+def _print_page(words: list[str]) -> bool:
+    """Print the page if there is one and it fits; returns whether it did."""
+    page = _page(words) if _columns() >= COLUMNS else None
+    if page is not None:
+        sys.stdout.write(page)
+    return page is not None
+
+
+def _page(words: list[str]) -> str | None:
+    """The help of a command, of a group of commands, or without words of podbot; None if there is none."""
+    if words and tuple(words) not in BY_PATH and words not in ([group] for group in GROUPS):
+        return None
+    with open(PAGES, encoding="utf-8") as file:
+        pages = file.read().split(END)
+    begin = f"{' '.join(['Usage: podbot', *words])} ["
+    return next((page for page in pages if page.startswith(begin)), None)
+
+
+def _columns() -> int:
+    """The terminal's width, as Typer finds it. ``shutil``, which has this, costs 8 ms."""
+    chosen = os.environ.get("COLUMNS", "")
+    if chosen.isdigit() and int(chosen) > 0:
+        return int(chosen)
+    size = terminal_size(1)
+    return size[0] if size is not None else COLUMNS

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
-
 from podbot.cli.globals import Globals
 from podbot.cli.interaction import confirm
 
@@ -63,7 +61,7 @@ def rm(g: Globals, *, project: str | None, all_: bool, agent: str | None, yes: b
     finally:
         emit.clear()
     for found in removed:
-        typer.echo(printable(found.project))
+        sys.stdout.write(printable(found.project) + "\n")
     return 0
 
 

@@ -8,8 +8,6 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from podbot.cli.globals import Globals
 from podbot.cli.interaction import confirm
 
@@ -60,7 +58,7 @@ def build(
         result = build_image(load_config(g.load_options(os.environ, {}, {})), request, emit=reporter)
     finally:
         reporter.clear()
-    typer.echo(printable(_summary(result)))
+    sys.stdout.write(printable(_summary(result)) + "\n")
     return 0
 
 
@@ -77,10 +75,8 @@ def update(g: Globals, *, agents: tuple[str, ...]) -> int:
     finally:
         reporter.clear()
     found = ", ".join(f"{name} {version}" for name, version in result.versions.items())
-    if result.built:
-        typer.echo(printable(f"{result.image} was built in {result.seconds:.0f} s with {found}."))
-    else:
-        typer.echo(printable(f"{result.image} has {found}; nothing was built."))
+    how = f"was built in {result.seconds:.0f} s with {found}." if result.built else f"has {found}; nothing was built."
+    sys.stdout.write(printable(f"{result.image} {how}") + "\n")
     return 0
 
 
@@ -115,7 +111,7 @@ def ls(g: Globals, *, names_only: bool, as_json: bool) -> int:
         _json(map(asdict, found))
     elif names_only:
         for image in found:
-            typer.echo(printable(image.image))
+            sys.stdout.write(printable(image.image) + "\n")
     elif found:
         _table(found)
     return 0
@@ -159,7 +155,7 @@ def rm(g: Globals, *, images: tuple[str, ...], all_: bool, yes: bool, as_json: b
             removed.append(image)
             emit.clear()  # what is printed would tear the line of progress
             if not as_json:
-                typer.echo(printable(image.image))
+                sys.stdout.write(printable(image.image) + "\n")
     finally:
         emit.clear()
         if as_json:

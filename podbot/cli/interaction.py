@@ -1,5 +1,5 @@
-"""What podbot assumes and asks, which depends on where its streams lead. Pure, except ``Streams.of_process`` and
-``confirm``.
+"""What podbot assumes and asks, which depends on where its streams lead. Pure, except ``Streams.of_process``, ``ask``
+and ``confirm``.
 
 With a person at a terminal, `podbot run` works on the current directory and offers to set up. A script, a pipe or an
 editor gets nothing that it did not name.
@@ -7,6 +7,7 @@ editor gets nothing that it did not name.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable
 
 from podbot.config.models import AppConfig
@@ -14,6 +15,10 @@ from podbot.frozen import Frozen
 from podbot.streams.terminal import is_terminal
 
 CLONE_KEYS = ("workspace.depth", "workspace.submodules")
+
+
+class Declined(Exception):
+    """The user answered no, or did not answer. podbot asks all its questions before it changes anything."""
 
 
 class Streams(Frozen):
@@ -56,21 +61,31 @@ def offers_setup(streams: Streams, *, log_format: str, dry_run: bool) -> bool:
 def confirm(items: Iterable[str], question: str, *, default: bool = False) -> None:
     """List the items on stderr and ask.
 
-    Raises Abort if the user answers no or does not answer, and MissingRequired if standard input is not a terminal.
+    Raises Declined if the user answers no or does not answer, and MissingRequired if standard input is not a terminal.
     """
-    import typer
-
+    from podbot.cli.report import say
     from podbot.errors import MissingRequired
     from podbot.visible_text import printable
 
     for item in items:
-        typer.echo(printable(f"  - {item}"), err=True)
+        say(printable(f"  - {item}"))
     if not is_terminal(0):
         raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; add --yes.")
     try:
-        agreed = typer.confirm(question, default=default, err=True)
-    except typer.Abort:
-        typer.echo(err=True)  # the cursor is still behind the question
-        raise
+        agreed = ask(question, default=default)
+    except KeyboardInterrupt:
+        sys.stderr.write("\n")  # the cursor is still behind the question
+        raise Declined from None
     if not agreed:
-        raise typer.Abort
+        raise Declined
+
+
+def ask(question: str, *, default: bool = False) -> bool:
+    """Ask on stderr. An empty line is the ``default``; anything else but yes, and the end of the input, is no."""
+    sys.stderr.write(f"{question} {'[Y/n]' if default else '[y/N]'} ")
+    sys.stderr.flush()
+    answer = sys.stdin.readline()
+    if not answer.endswith("\n"):
+        sys.stderr.write("\n")
+        return False
+    return answer.strip().lower() in ({"", "y", "yes"} if default else {"y", "yes"})

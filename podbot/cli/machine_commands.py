@@ -134,7 +134,6 @@ LOGIN_COMMANDS = (
             Option("as_json", ("--json",), "With --list: as a JSON array."),
         ),
         check="login:mistake",
-        fast=True,
     ),
     Command(
         ("logout",),
@@ -146,6 +145,5 @@ LOGIN_COMMANDS = (
         Example: podbot logout codex
         """,
         (Argument("agent", "AGENT", _AGENTS, required=True, completes="agent"),),
-        fast=True,
     ),
 )

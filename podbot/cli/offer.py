@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
 
 from podbot.cli.globals import Globals
+from podbot.cli.interaction import Declined, ask
 from podbot.cli.report import say
 from podbot.cli.selection import Selection
 from podbot.config.load import load_config
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
     from podbot.provisioning.setup import SetupPlan
 
 OF_THE_MACHINE = (EngineNotInstalled, ServiceStartFailed, MachineNotReady)
-
-
-class _Declined(Exception):
-    """The operator said no."""
 
 
 def setup_may_help(exc: PodbotError, config: AppConfig) -> bool:
@@ -65,7 +61,7 @@ def set_up(g: Globals, args: Selection, exc: PodbotError) -> bool:
     def approve(plan: SetupPlan) -> None:
         reporter.clear()
         if not _agreed(plan, why(exc), f"start {config.agent.kind}"):
-            raise _Declined
+            raise Declined
 
     agent = config.agent.kind
     try:
@@ -77,7 +73,7 @@ def set_up(g: Globals, args: Selection, exc: PodbotError) -> bool:
             approve=approve,
             emit=reporter,
         )
-    except _Declined:
+    except Declined:
         return False
     finally:
         reporter.clear()
@@ -104,14 +100,4 @@ def _agreed(plan: SetupPlan, reason: str, then: str) -> bool:
     for line in described(plan):
         say(f"  - {printable(line)}")
     seconds = f"This takes about {plan.seconds} s if the package mirrors are near. " if plan.seconds else ""
-    return ask(f"{seconds}Do it, and then {then}? [y/N] ")
-
-
-def ask(question: str) -> bool:
-    """Ask on the terminal; anything but yes is no."""
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    answer = sys.stdin.readline()
-    if not answer.endswith("\n"):
-        sys.stderr.write("\n")
-    return answer.strip().lower() in {"y", "yes"}
+    return ask(f"{seconds}Do it, and then {then}?")

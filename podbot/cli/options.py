@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from podbot.cli.globals import Globals
 
 HELP = ("-h", "--help")
+VERSION = ("--version", "-V")
 
 Takes = Literal["nothing", "one", "many", "number", "count"]
 
@@ -181,7 +182,6 @@ class Command(NamedTuple):
     takes_words: bool = False  # the words after the first "--" are a separate value, `words`
     ends_at_word: bool = False  # its options end at the first argument
     check: str = ""  # a function as in `runs`, which returns an error about the combination of values, or ""
-    fast: bool = False  # its module does not need Typer or rich
 
     @property
     def common(self) -> tuple[Option, ...]:

@@ -51,7 +51,6 @@ SESSION_COMMANDS = (
         ),
         usage=("[OPTIONS]", "SESSION", "[--] [CMD…]"),
         ends_at_word=True,
-        fast=True,
     ),
     Command(
         ("open",),
@@ -64,7 +63,6 @@ SESSION_COMMANDS = (
         """,
         (Argument("session", "SESSION", "Session, or another container.", required=True, completes="session"),),
         _RUNS,
-        fast=True,
     ),
     Command(
         ("ps",),
@@ -82,7 +80,6 @@ SESSION_COMMANDS = (
             ),
             _JSON,
         ),
-        fast=True,
     ),
     Command(
         ("inspect",),
@@ -97,7 +94,6 @@ SESSION_COMMANDS = (
         (Argument("sessions", "SESSION…", "Sessions to show.", required=True, many=True, completes="session"),),
         (_JSON,),
         usage=("[OPTIONS]", "SESSION…"),
-        fast=True,
     ),
     Command(
         ("cp",),
@@ -119,7 +115,6 @@ SESSION_COMMANDS = (
             Option("limit", ("--limit",), "The most that is copied; default 4g.", "one", "SIZE"),
             Option("as_json", ("--json",), "Print what was copied and what was left out as JSON."),
         ),
-        fast=True,
     ),
     Command(
         ("logs",),
@@ -137,7 +132,6 @@ SESSION_COMMANDS = (
             Option("tail", ("--tail", "-n"), "Only the last N lines.", "number", "N", least=0),
             Option("raw", ("--raw",), "Print the recorded bytes as they are."),
         ),
-        fast=True,
     ),
     Command(
         ("report",),
@@ -166,7 +160,6 @@ SESSION_COMMANDS = (
         ),
         usage=("[OPTIONS]", "[SESSION]"),
         check="report_command:mistake",
-        fast=True,
     ),
     Command(
         ("net", "show"),
@@ -235,7 +228,6 @@ SESSION_COMMANDS = (
         (Argument("sessions", "SESSION…", "Sessions to start.", required=True, many=True, completes="session"),),
         (_JSON,),
         usage=("[OPTIONS]", "SESSION…"),
-        fast=True,
     ),
     Command(
         ("restart",),
@@ -250,7 +242,6 @@ SESSION_COMMANDS = (
         (Argument("sessions", "SESSION…", "Sessions to restart.", required=True, many=True, completes="session"),),
         (_TIME, _JSON),
         usage=("[OPTIONS]", "SESSION…"),
-        fast=True,
     ),
     Command(
         ("stop",),
@@ -268,7 +259,6 @@ SESSION_COMMANDS = (
             _JSON,
         ),
         usage=("[OPTIONS]", "[SESSION…]"),
-        fast=True,
     ),
     Command(
         ("rm",),
@@ -286,6 +276,5 @@ SESSION_COMMANDS = (
             _JSON,
         ),
         usage=("[OPTIONS]", "[SESSION…]"),
-        fast=True,
     ),
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
-
-import typer
 
 from podbot.cli.globals import Globals
 from podbot.cli.interaction import Streams, confirm
 from podbot.cli.own_name import own_name
+from podbot.visible_text import printable
 
 if TYPE_CHECKING:
     from podbot.provisioning.setup import SetupPlan, SetupResult
@@ -20,7 +20,6 @@ def setup(g: Globals, *, also: tuple[str, ...], yes: bool, agents: str | None, f
     from podbot.api.preparing import setup as carry_out
     from podbot.cli.image import end_on_signals, names
     from podbot.cli.report import Reporter
-    from podbot.visible_text import printable
 
     end_on_signals()
     reporter = Reporter(g, progress=True)
@@ -43,18 +42,19 @@ def setup(g: Globals, *, also: tuple[str, ...], yes: bool, agents: str | None, f
         )
     finally:
         reporter.clear()
-    typer.echo(printable(_summary(result)))
+    sys.stdout.write(printable(_summary(result)) + "\n")
     return 0
 
 
 def _confirm(plan: SetupPlan) -> None:
     from podbot.cli.offer import described
+    from podbot.cli.report import say
 
-    typer.echo("podbot setup will", err=True)
+    say("podbot setup will")
     for line in described(plan):
-        typer.echo(f"  - {line}", err=True)
+        say(f"  - {printable(line)}")
     if plan.seconds:
-        typer.echo(f"This takes about {plan.seconds} s if the package mirrors are near.", err=True)
+        say(f"This takes about {plan.seconds} s if the package mirrors are near.")
     confirm((), "Go ahead?", default=True)
 
 

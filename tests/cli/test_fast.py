@@ -323,8 +323,6 @@ def test_an_error_is_rendered_with_the_commands_own_options() -> None:
         ["exec", "-itx", "s", "x"],
         ["exec", "", "x"],
         ["exec", "--help"],
-        ["setup"],
-        ["doctor"],
         ["run", "--nope"],
         ["run", "--depth", "x"],
         ["stop", "--", "s"],

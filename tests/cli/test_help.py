@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from podbot.cli.app import root
 from podbot.cli.commands import COMMANDS
+from podbot.cli.entry import main
+from podbot.cli.help import PAGES
+from tests.cli.help_pages import pages, paths, rendered
 
 GLOBAL = {
     "--config",
@@ -88,6 +92,33 @@ def test_the_command_help_prints_the_same() -> None:
 
 def test_the_short_help_option() -> None:
     assert "Usage: podbot exec" in help_of("exec", "-h")
+
+
+# --- the pages that are printed without Typer ------------------------------------------------------
+
+
+def test_the_pages_are_up_to_date() -> None:
+    assert Path(PAGES).read_text(encoding="utf-8") == pages(), "run make parts"
+
+
+@pytest.mark.parametrize("words", paths(), ids=lambda words: " ".join(words) or "podbot")
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_a_page_is_what_typer_prints(
+    words: list[str], columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    expected = rendered(words, columns)
+    for argv in ([*words, "--help"], [*words, "-h"], ["help", *words]):
+        assert main(argv) == 0
+        assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(
+    "argv", [["image ls", "--help"], ["podbot", "--help"], ["ls", "--help"], ["[OPTIONS]", "-h"], ["image", "x", "-h"]]
+)
+def test_other_words_are_the_parser_s_errors(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("path", [command.path for command in COMMANDS], ids=" ".join)

@@ -144,6 +144,6 @@ def test_set_up_that_is_not_agreed_to_says_that_nothing_was_changed(
     assert (code, builder.built) == (1, [])
     *_, asked, last = said.splitlines()
     if answer == b"\x04":
-        assert (asked.strip(), last) == ("Go ahead? [Y/n]:", "podbot: nothing was changed")
+        assert (asked.strip(), last) == ("Go ahead? [Y/n]", "podbot: nothing was changed")
     else:  # whose newline the terminal has shown before the question, because it was typed before
-        assert last.strip() == "Go ahead? [Y/n]:podbot: nothing was changed"
+        assert last.strip() == "Go ahead? [Y/n] podbot: nothing was changed"
