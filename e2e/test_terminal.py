@@ -291,6 +291,20 @@ def test_stop_on_a_terminal_shows_what_takes_longer_than_a_second(own_world: Wor
     assert child.exitstatus == 0
 
 
+def test_a_stop_that_is_terminated_shows_the_cursor_again(own_world: World) -> None:
+    agent, _ = own_world.start_agent("sleep 600", "--name", "e2e-slow")
+    os.kill(agent.pid, signal.SIGSTOP)
+    child = spawn(own_world, "stop", "e2e-slow")
+    child.expect(r"stopping e2e-slow \([0-9]+ s\)")
+    child.kill(signal.SIGTERM)
+    child.expect(re.escape("\x1b[?25h"))
+    child.expect(pexpect.EOF)
+    child.close()
+    os.kill(agent.pid, signal.SIGCONT)
+    agent.communicate()
+    assert child.exitstatus == 130
+
+
 def test_locale_time_zone_and_first_byte_on_a_terminal(world: World) -> None:
     """Issue 10.14: `script` types an end of file at once, which was read as a NUL byte."""
     command = "locale 2>&1; perl -e 1; bash -c true; date +%Z"

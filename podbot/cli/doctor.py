@@ -26,7 +26,9 @@ def doctor(g: Globals, *, as_json: bool, repair: bool, yes: bool) -> int:
     """Returns 0 if no check fails (warnings are allowed), otherwise 1."""
     from podbot.api.diagnosis import doctor as diagnose
     from podbot.cli.report import Reporter
+    from podbot.cli.signals import end_on_signals
 
+    end_on_signals()
     if repair and g.image is not None:
         hint = "--image REF checks what an image lacks, and only its author can fix that. Leave one of them out."
         raise UsageError(command="podbot doctor", reason="--fix with --image", hint=hint)
@@ -48,11 +50,9 @@ def doctor(g: Globals, *, as_json: bool, repair: bool, yes: bool) -> int:
 def _repaired(g: Globals, *, yes: bool) -> list[Check]:
     """The checks after the repairs to which the operator agreed."""
     from podbot.api.preparing import fix
-    from podbot.cli.image import end_on_signals
     from podbot.cli.interaction import Streams
     from podbot.cli.report import Reporter
 
-    end_on_signals()
     person = Streams.of_process().person
     reporter = Reporter(g, progress=True)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from podbot.cli.globals import Globals
 from podbot.cli.interaction import confirm
+from podbot.cli.signals import end_on_signals
 
 if TYPE_CHECKING:
     from podbot.management.history_list import ProjectHistory
@@ -55,6 +56,7 @@ def rm(g: Globals, *, project: str | None, all_: bool, agent: str | None, yes: b
         lines = [f"{found.project}: {agent or _agents(found)}" for found in chosen]
         confirm(lines, "Remove these conversations permanently?")
     config = load_config(g.load_options(os.environ, {}, {}))
+    end_on_signals()
     emit = Reporter(g, late=True)
     try:
         removed = conversations.remove_history(config, chosen, agent=agent, emit=emit)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from podbot.cli.globals import Globals
 from podbot.cli.interaction import confirm
+from podbot.cli.signals import end_on_signals
 
 if TYPE_CHECKING:
     from podbot.images.image_build import BuildResult
@@ -133,6 +133,7 @@ def rm(g: Globals, *, images: tuple[str, ...], all_: bool, yes: bool, as_json: b
     from podbot.events import Event
     from podbot.visible_text import printable
 
+    end_on_signals()
     options, emit = g.load_options(os.environ, {}, {}), Reporter(g, late=True)
     config = load_config(options)
     try:
@@ -166,12 +167,6 @@ def rm(g: Globals, *, images: tuple[str, ...], all_: bool, yes: bool, as_json: b
 def names(text: str) -> list[str]:
     """``a, b,c`` as a list."""
     return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def end_on_signals() -> None:
-    """Handle TERM and HUP like Ctrl-C: the build is cancelled and cleaned up."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
 
 
 def _build_args(pairs: Iterable[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from podbot.cli.globals import Globals
 from podbot.cli.interaction import Declined, ask
 from podbot.cli.report import say
 from podbot.cli.selection import Selection
+from podbot.cli.signals import end_on_signals
 from podbot.config.load import load_config
 from podbot.config.models import AppConfig
 from podbot.errors import (
@@ -52,7 +53,6 @@ def set_up(g: Globals, args: Selection, exc: PodbotError) -> bool:
     if not setup_may_help(exc, config):
         return False
     from podbot.api.preparing import setup
-    from podbot.cli.image import end_on_signals
     from podbot.cli.report import Reporter
 
     end_on_signals()

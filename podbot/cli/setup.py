@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from podbot.cli.globals import Globals
 from podbot.cli.interaction import Streams, confirm
 from podbot.cli.own_name import own_name
+from podbot.cli.signals import end_on_signals
 from podbot.visible_text import printable
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def setup(g: Globals, *, also: tuple[str, ...], yes: bool, agents: str | None, force: bool) -> int:
     """Build the sandbox image and write its name into the configuration; returns podbot's exit code."""
     from podbot.api.preparing import setup as carry_out
-    from podbot.cli.image import end_on_signals, names
+    from podbot.cli.image import names
     from podbot.cli.report import Reporter
 
     end_on_signals()

@@ -1,4 +1,4 @@
-"""Signal handlers for commands that run something in a container."""
+"""Signal handlers of commands."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from collections.abc import Iterator
 from podbot.streams.wake import Resize, Wake
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+def end_on_signals() -> None:
+    """Handle TERM and HUP like Ctrl-C: what was begun is cancelled and cleaned up, and the cursor is shown again.
+
+    Signals that podbot was started to ignore stay ignored.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler)
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from podbot.cli.globals import Globals
 from podbot.cli.report import Reporter
+from podbot.cli.signals import end_on_signals
 from podbot.errors import MissingRequired
 from podbot.frozen import Frozen
 from podbot.visible_text import printable
@@ -37,6 +38,7 @@ def execute(g: Globals, args: StopArgs) -> int:
 
     _check_named(args.sessions, all_sessions=args.all_sessions)
     config = api.load_config(g.load_options(os.environ, {}, {}))
+    end_on_signals()
     emit = Reporter(g, late=True)
     try:
         results = api.stop(
@@ -59,6 +61,7 @@ def remove(g: Globals, *, sessions: tuple[str, ...], all_: bool, force: bool, as
 
     _check_named(sessions, all_sessions=all_)
     config = api.load_config(g.load_options(os.environ, {}, {}))
+    end_on_signals()
     emit = Reporter(g, late=True)
     try:
         results = api.remove(config, sessions, all_sessions=all_, force=force, emit=emit)
