@@ -39,6 +39,24 @@ def test_setup_does_not_change_an_image_that_was_chosen(own_world: World) -> Non
         assert file.read() == 'image = "example.org/mine:1"\n'
 
 
+def test_setup_adds_packages_and_removes_them(own_world: World) -> None:
+    def session(*words: str) -> int:
+        return own_world.agent(*words).returncode
+
+    assert session("tree", "--version") == 127
+    own_world.podbot("setup", "--yes", "--packages", "tree", check=True)
+    assert session("tree", "--version") == 0
+    assert session("claude", "--version") == 0
+    assert "nothing was built" in own_world.podbot("setup", "--yes", check=True).stdout
+    wrong = own_world.podbot("setup", "--yes", "--packages", "tree,no-such-package")
+    assert wrong.returncode == 1
+    assert "Unable to locate package no-such-package" in wrong.stderr
+    with open(own_world.config, encoding="utf-8") as file:
+        assert tomllib.loads(file.read())["sandbox"]["packages"] == ["tree"]
+    own_world.podbot("setup", "--yes", "--packages", "", check=True)
+    assert session("tree", "--version") == 127
+
+
 def test_two_setups_at_once_run_one_build(own_world: World) -> None:
     """The second reports that it waits, and then finds the image current."""
     # An image of another recipe with that name, in this operator's own store: it must be built again.

@@ -30,6 +30,7 @@ def setup(
     *,
     agents: Collection[str] | None = None,
     also: Collection[str] = (),
+    packages: Collection[str] | None = None,
     force: bool = False,
     may_install: bool = False,
     may_ask: bool = False,
@@ -39,15 +40,16 @@ def setup(
 ) -> SetupResult:
     """Build the sandbox image on the engine and write its name into the configuration file. Idempotent.
 
-    ``agents``: None means those that the image has, or claude; ``also``: agents that it must have as well. ``force``:
-    build again. ``may_install``: if no engine can run here for want of packages, install them, as root or with sudo;
-    ``may_ask``: sudo may ask for a password on the terminal. ``approve`` is called with a plan that has steps, before
-    anything is done; an exception from it ends the call. Raises MachineNotReady before anything is built if no session
-    could start here, RepairFailed, ConfigError subclasses, and the errors of :func:`podbot.build_image`.
+    ``agents``: None means those that the image has, or claude; ``also``: agents that it must have as well.
+    ``packages``: Debian packages that are added to the image, in place of the configuration's (``sandbox.packages``).
+    ``force``: build again. ``may_install``: if no engine can run here for want of packages, install them, as root or
+    with sudo; ``may_ask``: sudo may ask for a password on the terminal. ``approve`` is called with a plan that has
+    steps, before anything is done; an exception from it ends the call. Raises MachineNotReady before anything is built
+    if no session could start here, RepairFailed, ConfigError subclasses, and the errors of :func:`podbot.build_image`.
     """
     from podbot.config.load import load_without_project
 
-    call = _Call(options, load_without_project(options), agents, also, force, environment(environ))
+    call = _Call(options, load_without_project(options), agents, also, force, environment(environ), packages=packages)
     if may_install and call.lacks_helpers():
         return call.with_packages(approve, emit, may_ask=may_ask)
     try:
@@ -130,7 +132,7 @@ def fix(
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call of :func:`setup`. ``versions``: of agents that it changes."""
+    """One call of :func:`setup`. ``versions``: of agents that it changes; ``packages``: see there."""
 
     options: LoadOptions
     config: AppConfig
@@ -139,6 +141,7 @@ class _Call:
     force: bool
     environ: Mapping[str, str]
     versions: Mapping[str, str] | None = None
+    packages: Collection[str] | None = None
 
     @property
     def driver(self) -> EngineDriver:
@@ -260,5 +263,6 @@ class _Call:
             agents=self.agents,
             also=self.also,
             versions=self.versions,
+            packages=self.packages,
             force=self.force,
         )

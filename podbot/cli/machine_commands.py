@@ -84,11 +84,14 @@ MACHINE = (
         Example: podbot setup codex
 
         Example: podbot setup --yes --agents claude,codex
+
+        Example: podbot setup --packages build-essential,gh
         """,
         (Argument("also", "[AGENT…]", "Agents to add.", many=True, completes="agent"),),
         options=(
             YES,
             Option("agents", ("--agents",), "Agents to install.", "one", "NAME,…"),
+            Option("packages", ("--packages",), "Debian packages to add to the image.", "one", "NAME,…"),
             Option("force", ("--force",), "Build even if the image exists."),
         ),
         usage=("[OPTIONS]", "[AGENT…]"),

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from podbot.provisioning.setup import SetupPlan, SetupResult
 
 
-def setup(g: Globals, *, also: tuple[str, ...], yes: bool, agents: str | None, force: bool) -> int:
+def setup(
+    g: Globals, *, also: tuple[str, ...], yes: bool, agents: str | None, packages: str | None, force: bool
+) -> int:
     """Build the sandbox image and write its name into the configuration; returns podbot's exit code."""
     from podbot.api.preparing import setup as carry_out
     from podbot.cli.image import names
@@ -35,6 +37,7 @@ def setup(g: Globals, *, also: tuple[str, ...], yes: bool, agents: str | None, f
             g.load_options(os.environ, {}, {}),
             agents=None if agents is None else names(agents),
             also=also,
+            packages=None if packages is None else names(packages),
             force=force,
             may_install=True,
             may_ask=Streams.of_process().person,

@@ -217,6 +217,13 @@ def _versions(value: Mapping[str, str]) -> None:
             raise Refusal(f"{name} = {shown(version)} is not a version", "Write one like 2.1.300.")
 
 
+def check_packages(value: tuple[str, ...]) -> None:
+    """Names of Debian packages, none of which apt reads as an option, or as a package to remove (``git-``)."""
+    for name in value:
+        if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]*[a-z0-9+]", name):
+            raise Refusal(f"{shown(name)} is not the name of a Debian package", "Write one like build-essential.")
+
+
 def _server(value: str) -> None:
     from urllib.parse import urlsplit
 
@@ -303,6 +310,7 @@ CHECKS: Mapping[str, Callable[[Any], object]] = {
     "network.allow": _hosts,
     "network.deny": _hosts,
     "network.private": _hosts,
+    "sandbox.packages": check_packages,
     "agent.install": _installed,
     "agent.versions": _versions,
     "agent.env_allowlist": _allowlist,

@@ -166,6 +166,11 @@ class SandboxConfig(Frozen):
         "PEM file on this host with certificate authorities, such as your company's, that programs inside trust, too.",
         "/home/you/company-ca.pem",
     )
+    packages: tuple[str, ...] = key(
+        (),
+        "Debian packages in podbot's image beside its own; `podbot setup --packages` writes it and builds.",
+        ("build-essential", "gh"),
+    )
     runtime: str | None = key(None, "OCI runtime for the container.", "crun")
 
 

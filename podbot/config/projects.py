@@ -19,9 +19,9 @@ from podbot.places import home_dir
 
 _SECTIONS = ("sandbox", "agent", "creds", "session")
 _KEYS = frozenset({"image", "workspace.container_path", "workspace.read_only", "workspace.guard"})
-_OF_IMAGES = frozenset({"agent.install", "agent.versions"})
+_OF_IMAGES = frozenset({"agent.install", "agent.versions", "sandbox.packages"})
+_FOR_ALL = "images are built for all sessions"
 _REASONS = {
-    "agent": "images are built for all sessions",
     "engine": "the engine is chosen before the workspace is known",
     "engine_socket": "the engine is chosen before the workspace is known",
     "github": "the GitHub App and what its tokens may do are the same for all sessions",
@@ -96,8 +96,9 @@ def _layer(name: str, table: object, file: str) -> Layer:
     for dotted in layer:
         section = dotted.partition(".")[0]
         if dotted in _OF_IMAGES or (section not in _SECTIONS and dotted not in _KEYS):
+            reason = _FOR_ALL if dotted in _OF_IMAGES else _REASONS[section]
             hint = "Set it outside of the project's table."
-            raise _invalid(f"{title}.{dotted}", file, f"it cannot differ by project: {_REASONS[section]}", hint)
+            raise _invalid(f"{title}.{dotted}", file, f"it cannot differ by project: {reason}", hint)
     return layer
 
 

@@ -17,7 +17,7 @@ from podbot.engine.driver import EngineMachine
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.port import Engine, EngineHost
 from podbot.errors import PodbotError
-from podbot.images.recipe import LABEL_AGENTS, load_recipe, other_image
+from podbot.images.recipe import LABEL_AGENTS, load_recipe, other_image, packages_in
 from podbot.launch.judged_logins import words as login_words
 from podbot.launch.security import asks_for_fuse
 from podbot.management.login_list import AgentLogin
@@ -157,6 +157,10 @@ def _image(engine: Engine, config: AppConfig) -> Check:
     if found is None:
         return Check("image", "fail", f"{where} is not on the engine", "No session can start.", _get(engine, config))
     agents = found.labels.get(LABEL_AGENTS)
+    missing = sorted({*config.sandbox.packages} - packages_in(found.labels))
+    if missing and not other_image(config):
+        reason = f"{config.image} was built without {', '.join(missing)} ({config.origin('sandbox.packages')})"
+        return Check("image", "warn", reason, "Sessions lack these packages.", BUILD_ONE)
     return Check("image", "ok", f"{where}, {found.size / 1e6:.0f} MB" + (f", {agents}" if agents else ""))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from podbot.config.checks import Refusal, check_packages
 from podbot.config.models import Origin
 from podbot.engine.port import Engine, EngineWords, ImageBuilder, ImageInfo
 from podbot.errors import ImageBuildFailed, ImageNotFound, InvalidValue, NoImageBuilder
@@ -98,7 +99,8 @@ class BuildRequest:
     ``base``: build on this image; ``from_debian``: make the base from packages or fail. ``build_args``: other
     versions, or proxy settings. ``fresh_base``: make the base again even if it exists. ``versions``: those that the
     configuration chose, by agent; without one, an agent keeps what a build argument chose for the existing image, and
-    otherwise gets podbot's. ``earlier``: the image in use until now, if another podbot built it under another tag.
+    otherwise gets podbot's. ``packages``: Debian packages to add to the image. ``earlier``: the image in use until
+    now, if another podbot built it under another tag.
     ``flags``: field -> the option that set it, for error messages, as in LoadOptions.
     """
 
@@ -106,6 +108,7 @@ class BuildRequest:
     also: Collection[str] = ()
     usual: Collection[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    packages: Collection[str] = ()
     earlier: str = ""
     base: str = ""
     from_debian: bool = False
@@ -170,6 +173,7 @@ def plan_build(context: BuildContext, request: BuildRequest) -> BuildPlan:
     kept = {name: version for name, version in chosen_in(labels).items() if name not in request.versions}
     recipe = replace(context.recipe.with_versions({**kept, **request.versions}), chosen=frozenset(kept))
     recipe = recipe.changed(versions, request.origin("build_args"))
+    recipe = replace(recipe, added=_packages(request))
     there = agents_in(labels.get(LABEL_AGENTS, ""))
     chosen = _chosen_agents(recipe, request, there)
     # Existing agents come first, in their order, so that their layers are reused and only new ones are installed.
@@ -178,7 +182,8 @@ def plan_build(context: BuildContext, request: BuildRequest) -> BuildPlan:
     names = ", ".join(f"{name} {recipe.agents[name].version}" for name in chosen) or "no agent"
     megabytes = NODE_MEGABYTES + sum(recipe.agents[name].megabytes for name in chosen)
     seconds = NODE_SECONDS + AGENT_SECONDS * len(chosen)
-    steps.append(Step("build", f"build {image} with {names}", megabytes, seconds))
+    added = f", and the packages {', '.join(recipe.added)}" if recipe.added else ""
+    steps.append(Step("build", f"build {image} with {names}{added}", megabytes, seconds))
     return BuildPlan(
         image=image,
         base=base,
@@ -189,6 +194,17 @@ def plan_build(context: BuildContext, request: BuildRequest) -> BuildPlan:
         replaces=tuple(found.id for found in (present, old_base) if found is not None),
         environ={**context.environ, **settings},
     )
+
+
+def _packages(request: BuildRequest) -> tuple[str, ...]:
+    names = tuple(sorted({*request.packages}))
+    try:
+        check_packages(names)
+    except Refusal as exc:
+        raise InvalidValue(
+            field="packages", origin=request.origin("packages"), reason=exc.reason, hint=exc.hint
+        ) from exc
+    return names
 
 
 def _chosen_agents(recipe: Recipe, request: BuildRequest, there: Collection[str]) -> tuple[str, ...]:

@@ -20,11 +20,13 @@ BASE_REPOSITORY = "localhost/podbot-base"
 SANDBOX_REPOSITORY = "localhost/podbot-sandbox"
 CONTAINERFILE = "sandbox/Containerfile"
 INSTALL = "/usr/local/lib/podbot/install-agent"
+INSTALL_PACKAGES = "/usr/local/lib/podbot/install-packages"
 DEFAULT_AGENTS = ("claude",)
 
 LABEL_IMAGE = "io.podbot.image"
 LABEL_VERSION = "io.podbot.version"
 LABEL_AGENTS = "io.podbot.agents"
+LABEL_PACKAGES = "io.podbot.packages"  # those of sandbox.packages: build-essential,gh
 LABEL_CHOSEN = "io.podbot.chosen"  # agents whose versions a build argument chose: claude=2.1.300
 LABEL_RECIPE = "io.podbot.recipe"
 
@@ -39,15 +41,18 @@ CA_BUNDLES = (
     "/etc/ssl/cert.pem",
 )  # fmt: skip
 CA_INSIDE = "/run/host/ca.crt"
-# Lines of the Containerfile that are replaced by a step for each agent, and by the variables of all agents.
+# Lines of the Containerfile that are replaced by a step for each agent, one for the packages of `sandbox.packages`, and
+# the variables of all agents.
 _STEPS, _ENV = "# podbot: a layer for each agent", "# podbot: the agents' variables"
+_PACKAGES = "# podbot: a layer for the packages of sandbox.packages"
 _MOUNT = "--mount=type=bind,source=sandbox/host,target=/run/host"
 
 
 class Recipe(Frozen):
     """The content of ``images/``. ``base_digest`` and ``digest`` change if the images would change.
 
-    ``chosen``: the agents whose versions a build argument chose; the image remembers them.
+    ``chosen``: the agents whose versions a build argument chose; the image remembers them. ``packages``: those of the
+    base image, and ``added`` the operator's, sorted.
     """
 
     directory: str
@@ -59,6 +64,7 @@ class Recipe(Frozen):
     digest: str
     version: str = __version__
     chosen: frozenset[str] = frozenset()
+    added: tuple[str, ...] = ()
 
     @property
     def image(self) -> str:
@@ -124,6 +130,7 @@ class Recipe(Frozen):
         variables = {name: value for build in self.agents.values() for name, value in build.env.items()}
         labels = " ".join(f'{name}="{value}"' for name, value in self.labels(chosen).items())
         parts = {
+            _PACKAGES: _packages_step(self.added) if self.added else "",
             _STEPS: "\n".join(_step(name, self.agents[name]) for name in chosen),
             # For every agent, so that users who add one in an image based on this one need not set them.
             _ENV: "ENV " + " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items()),
@@ -140,13 +147,23 @@ class Recipe(Frozen):
             LABEL_RECIPE: self.digest,
         }
         chosen = self.agents_label(name for name in names if name in self.chosen)
-        return labels | ({LABEL_CHOSEN: chosen} if chosen else {})
+        labels |= {LABEL_CHOSEN: chosen} if chosen else {}
+        return labels | ({LABEL_PACKAGES: ",".join(self.added)} if self.added else {})
 
 
 def _step(name: str, build: Build) -> str:
     """The step that installs an agent; its command begins with its title."""
     install = shlex.join([INSTALL, " ".join(build.remove), *build.specs])
     return f"RUN {_MOUNT} : '{name} {build.version}'; {install}"
+
+
+def _packages_step(packages: Sequence[str]) -> str:
+    return f"RUN {_MOUNT} : 'packages {', '.join(packages)}'; {shlex.join([INSTALL_PACKAGES, *packages])}"
+
+
+def packages_in(labels: Mapping[str, str]) -> set[str]:
+    """The packages that were added to an image with these labels."""
+    return {name for name in labels.get(LABEL_PACKAGES, "").split(",") if name}
 
 
 def agents_in(label: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from podbot.engine.driver import EngineMachine
 from podbot.engine.port import Engine, EngineHost, ImageInfo
 from podbot.events import Event
 from podbot.images.image_build import BuildContext, BuildPlan, BuildRequest, Step, build_image, plan_build
-from podbot.images.recipe import LABEL_AGENTS, LABEL_RECIPE, SANDBOX_REPOSITORY, Recipe, other_image
+from podbot.images.recipe import LABEL_AGENTS, LABEL_RECIPE, SANDBOX_REPOSITORY, Recipe, other_image, packages_in
 
 if TYPE_CHECKING:
     from podbot.diagnosis.disk_checks import Disks
@@ -81,18 +81,25 @@ def plan_setup(
     agents: Collection[str] | None = None,
     also: Collection[str] = (),
     versions: Mapping[str, str] | None = None,
+    packages: Collection[str] | None = None,
     origin: str = "named for set-up",
     force: bool = False,
 ) -> SetupPlan:
     """Decide. ``agents``: None is whatever the image has, or what the configuration names, or claude; ``also``: more.
-    ``versions``: of agents, beside those in the configuration, which will have them then.
+    ``versions``: of agents, beside those in the configuration, which will have them then. ``packages``: in place of
+    the configuration's, which will name them then.
 
     Raises InvalidValue for an unknown one, and the errors of :func:`podbot.config.write.edited` for a file that
     podbot cannot change: they come before anything is built.
     """
     other = other_image(config)
-    asked = BuildRequest(agents=agents, also=also, flags={"agents": origin}, no_cache=force, fresh_base=force)
+    asked = BuildRequest(
+        agents=agents, also=also, flags={"agents": origin, "packages": origin}, no_cache=force, fresh_base=force
+    )
     request = requested(asked, config)
+    if packages is not None:
+        packages = tuple(dict.fromkeys(packages))
+        request = replace(request, packages=packages)
     if versions:
         versions = {**config.agent.versions, **versions}
         request = replace(request, versions=versions)
@@ -104,6 +111,8 @@ def plan_setup(
     settings = {} if other else _settings(config, image, chosen if named else config.agent.install)
     if versions and dict(versions) != dict(config.agent.versions):
         settings["agent.versions"] = dict(versions)
+    if packages is not None and packages != config.sandbox.packages:
+        settings["sandbox.packages"] = packages
     if settings:
         edited(config_path, settings)
         texts = " and ".join(f"{name} = {literal(value)}" for name, value in settings.items())
@@ -184,10 +193,16 @@ def setup(plan: SetupPlan, context: BuildContext) -> SetupResult:
 
 
 def requested(request: BuildRequest, config: AppConfig) -> BuildRequest:
-    """The request with what the configuration says of agents and their versions, and the image in use until now."""
+    """The request with what the configuration says of agents, their versions and packages, and the image in use."""
     earlier = config.image or ""
     ours = earlier.startswith(f"{SANDBOX_REPOSITORY}:")
-    return replace(request, usual=config.agent.install, versions=config.agent.versions, earlier=earlier if ours else "")
+    return replace(
+        request,
+        usual=config.agent.install,
+        versions=config.agent.versions,
+        packages=request.packages or config.sandbox.packages,
+        earlier=earlier if ours else "",
+    )
 
 
 def _settings(config: AppConfig, image: str, agents: Collection[str]) -> dict[str, Any]:
@@ -200,8 +215,10 @@ def _settings(config: AppConfig, image: str, agents: Collection[str]) -> dict[st
 
 
 def _is_current(present: ImageInfo | None, recipe: Recipe, agents: Iterable[str]) -> bool:
-    """The image was built from this recipe and has at least these agents."""
+    """The image was built from this recipe, has at least these agents, and the packages that were added to it."""
     if present is None or present.labels.get(LABEL_RECIPE) != recipe.digest:
+        return False
+    if packages_in(present.labels) != {*recipe.added}:
         return False
     wanted = {name for name in recipe.agents_label(agents).split(",") if name}
     return wanted <= set(present.labels.get(LABEL_AGENTS, "").split(","))

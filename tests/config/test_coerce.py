@@ -169,6 +169,8 @@ def test_wrong_types(dotted: str, value: object, reason: str) -> None:
         ("agent.extra_methods", ["_x/\u00e9"]),
         ("agent.extra_methods", ["_x/\n"]),
         ("agent.extra_methods", ["x" * 201]),
+        ("sandbox.packages", "git-"),
+        ("sandbox.packages", "gh,-y"),
         ("agent.frame_limit", "63k"),
         ("agent.frame_limit", "2g"),
         ("agent.frame_limit", "64"),

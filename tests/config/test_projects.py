@@ -166,6 +166,7 @@ def test_a_nearer_table_is_not_disturbed_by_a_link_above(user: User) -> None:
         ('[project."~/a".workspace]\nallowed_roots = ["/"]', "decides which workspace"),
         ('[project."~/a"]\nworkspace.source = "none"', "decides which workspace"),
         ('[project."~/a"]\nagent.install = ["codex"]', "images are built for all sessions"),
+        ('[project."~/a"]\nsandbox.packages = ["gh"]', "images are built for all sessions"),
         ('[project."~/a"]\nsandbox.memory = "lots"', "not an amount of memory"),
         ('[project."~/a"]\nsandbox = 1', "expected a table"),
     ],

@@ -60,6 +60,7 @@ class FakeEngine:
 
 
 OURS = ImageInfo("id", ("img:1",), {"io.podbot.agents": "claude=2"}, 800_000_000, 0.0)
+OWN = "localhost/podbot-sandbox:1"
 CONFIGURED = AppConfig(image="img:1", origins={"image": Origin("file", "/c.toml")})
 
 
@@ -100,6 +101,18 @@ def test_a_ready_machine() -> None:
     assert found["engine"].found == "Podman 4.3.1 at unix:///e.sock (podbot's private service)"
     assert found["image"].found == "img:1 (config file /c.toml), 800 MB, claude=2"
     assert engine.closed
+
+
+def test_an_image_without_the_packages_that_the_configuration_names() -> None:
+    packages = SandboxConfig(packages=("gh", "tree"))
+    config = replace(CONFIGURED, image=OWN, sandbox=packages)
+    with_tree = replace(OURS, labels={**OURS.labels, "io.podbot.packages": "tree"})
+    (found,) = (c for c in diagnose(context(FakeEngine({OWN: with_tree}), load=lambda: config)) if c.name == "image")
+    assert (found.status, found.fix) == ("warn", "podbot setup")
+    assert "was built without gh (" in found.found
+    own = replace(CONFIGURED, sandbox=packages)  # an image of the operator's own
+    (found,) = (c for c in diagnose(context(FakeEngine({"img:1": with_tree}), load=lambda: own)) if c.name == "image")
+    assert found.status == "ok"
 
 
 def test_the_logins_that_sessions_get_are_one_line() -> None:

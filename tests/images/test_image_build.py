@@ -95,6 +95,19 @@ def test_packages_or_a_named_base() -> None:
         decide(Works({"b": BASE}), base="b", from_debian=True)
 
 
+def test_packages_are_added_once_each_and_in_one_order() -> None:
+    plan = decide(Works({RECIPE.base: BASE}), packages=["gh", "gcc", "gh"])
+    assert plan.recipe.added == ("gcc", "gh")
+    assert plan.steps[-1].text.endswith(", and the packages gcc, gh")
+
+
+@pytest.mark.parametrize("name", ["", "-y", "git-", "Gh", "a b", "a;b", "$(id)", "gh=2", "gh/sid", "a\nb", "ä"])
+def test_what_is_no_package_is_refused(name: str) -> None:
+    """`git-` has apt remove git."""
+    with pytest.raises(InvalidValue, match="is not the name of a Debian package"):
+        decide(Works({RECIPE.base: BASE}), packages=[name])
+
+
 def test_from_debian_never_pulls() -> None:
     with pytest.raises(InvalidValue, match="mmdebstrap"):
         decide(Works(), FEDORA, from_debian=True)

@@ -15,7 +15,18 @@ from hypothesis import strategies as st
 from podbot import __version__
 from podbot.agents.definition import Build
 from podbot.errors import InvalidValue, PathError
-from podbot.images.recipe import INSTALL, PASSED_ON, Recipe, agents_in, host_files, images_dir, load_recipe
+from podbot.frozen import replace
+from podbot.images.recipe import (
+    INSTALL,
+    INSTALL_PACKAGES,
+    PASSED_ON,
+    Recipe,
+    agents_in,
+    host_files,
+    images_dir,
+    load_recipe,
+    packages_in,
+)
 
 RECIPE = load_recipe()
 
@@ -82,6 +93,20 @@ def test_another_agent_changes_nothing_before_its_own_step() -> None:
     at = next(number for number, line in enumerate(after) if "'claude " in line)
     assert before[:at] == after[:at]
     assert before[at:-1] == after[at + 1 : -1]
+
+
+def test_added_packages_are_one_step_after_the_agents_and_a_label() -> None:
+    """So that adding one installs it alone: the agents' layers are found again."""
+    with_them = replace(RECIPE, added=("gh", "libc++-dev"))
+    before, after = (made.containerfile(["claude"]).splitlines() for made in (RECIPE, with_them))
+    differing = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    (_, step), (_, label) = differing
+    assert after.index(step) > next(number for number, line in enumerate(after) if "'claude " in line)
+    assert step.startswith("RUN --mount=type=bind,source=sandbox/host,target=/run/host : 'packages gh, libc++-dev'; ")
+    assert shlex.split(step)[-3:] == [INSTALL_PACKAGES, "gh", "libc++-dev"]
+    assert 'io.podbot.packages="gh,libc++-dev"' in label
+    assert packages_in(with_them.labels(["claude"])) == {"gh", "libc++-dev"}
+    assert packages_in(RECIPE.labels(["claude"])) == set()
 
 
 def test_the_image_has_the_variables_of_every_agent() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from podbot.config.models import AgentConfig, AppConfig, Origin
+from podbot.config.models import AgentConfig, AppConfig, Origin, SandboxConfig
 from podbot.engine.podman.private.podman_facts import PodmanFacts
 from podbot.engine.podman.rootless_checks import user_ids_hint
 from podbot.engine.podman.words import WORDS
@@ -255,6 +255,22 @@ def test_a_chosen_version_is_built_and_stays() -> None:
     assert version_of(decide(works, config=config), "claude") == "2.1.1"
     later = AppConfig(image=RECIPE.image)  # the operator removed the line
     assert version_of(decide(works, config=later), "claude") == RECIPE.agents["claude"].version
+
+
+def test_packages_are_installed_remembered_and_removed() -> None:
+    works = Works({RECIPE.image: sandbox("claude"), RECIPE.base: BASE})
+    plan = decide(works, config=configured(RECIPE.image), packages=["gh", "gcc", "gh"])
+    assert plan.build is not None
+    assert plan.build.recipe.added == ("gcc", "gh")
+    assert plan.settings == {"sandbox.packages": ("gh", "gcc")}
+    config = replace(configured(RECIPE.image), sandbox=SandboxConfig(packages=("gh", "gcc")))
+    assert decide(works, config=config).build is not None, "the key was changed by hand"
+    works.images[RECIPE.image] = sandbox("claude", packages="gcc,gh")
+    assert decide(works, config=config).steps == ()
+    assert decide(works, config=config, packages=["gh", "gcc"]).steps == ()
+    fewer = decide(works, config=config, packages=[])
+    assert fewer.build is not None
+    assert (fewer.build.recipe.added, fewer.settings) == ((), {"sandbox.packages": ()})
 
 
 def test_a_version_by_build_argument_stays_in_images_of_that_name() -> None:
