@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[2]
 INSTALL_SECONDS = 600
 
 
-def interpreter(extra: str, *packages: str, python: str = sys.executable) -> str:
-    """Its Python, which has the working tree's podbot. ``python``: the one that makes it."""
-    return venv(f"extra-{extra}", ("--editable", f".[{extra}]", *packages), python=python)
+def interpreter(extra: str, *packages: str, python: str = sys.executable, name: str = "") -> str:
+    """Its Python, which has the working tree's podbot. ``python``: what makes it; ``name``: if not the extra's."""
+    return venv(f"extra-{name or extra}", ("--editable", f".[{extra}]", *packages), python=python)
 
 
 def venv(name: str, packages: Sequence[str], *, python: str = sys.executable) -> str:
