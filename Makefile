@@ -14,7 +14,7 @@ VERSION ?=
 RUNS ?= 1
 BUSY ?= 0
 
-.PHONY: help run link gate gate-user test smoke test-all test-deep test-random test-inside test-e2e test-e2e-rootless test-vm matrix fuzz bench lint type arch check parts site docs test-pythons image release dist clean
+.PHONY: help run link gate gate-user test smoke test-all test-deep test-random test-inside test-e2e test-e2e-rootless test-vm conformance matrix fuzz bench lint type arch check parts site docs test-pythons image release dist clean
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-17s %s\n", $$1, $$2}'
@@ -77,6 +77,9 @@ test-all: $(READY) ## All that this machine can run: the gate's checks, the site
 
 test-vm: $(READY) ## What depends on the engine and systemd, in an emulated Debian 13 with Podman 5; PARTS="newcomer …" for some
 	@scripts/vm test $(PARTS)
+
+conformance: $(READY) ## Suites that others wrote, for MCP, Inspect and LangChain: docs/reference/conformance.md says what passes
+	@scripts/e2e scripts/e2e-suite -q e2e/test_mcp_conformance.py e2e/test_inspect.py e2e/test_deepagents.py
 
 matrix: $(READY) ## Drive each agent with each client and write docs/reference/clients.md; CELLS="python/claude …" for some
 	@scripts/e2e $(BIN)/python -m e2e.matrix $(CELLS)
