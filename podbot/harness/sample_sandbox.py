@@ -86,6 +86,11 @@ class SampleSandbox:
             raise
 
     @property
+    def box(self) -> podbot.Sandbox:
+        """The sandbox itself."""
+        return self._box
+
+    @property
     def name(self) -> str:
         """The session's name."""
         return self._box.name
@@ -176,7 +181,11 @@ class SampleSandbox:
         return posixpath.join(self.working_dir, path)
 
     def close(self) -> None:
-        """End its commands and remove it."""
+        """End its commands and its connections, and remove it."""
+        with self._lock:
+            shells = [self._shells.pop(key) for key in [*self._shells]]
+        for shell in shells:
+            shell.close()
         self._close()
 
     def _file_command(self, words: list[str], limit: int, data: bytes | None = None) -> CommandOutcome:

@@ -1,0 +1,52 @@
+"""The deployment for SWE-ReX: SWE-ReX's own tests, on a real engine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from e2e.harness import World
+from e2e.harnesses.extra import ROOT, interpreter, run
+from e2e.shells import image_with
+
+VERSION = "1.4.0"
+CASES = 62
+SECONDS = 500
+
+
+@pytest.fixture(scope="session")
+def python() -> str:
+    return interpreter("swe-rex", f"swe-rex=={VERSION}", "aiohttp", "pytest", "pytest-asyncio")
+
+
+def their_tests(python: str, place: Path) -> Path:
+    """SWE-ReX's tests of a runtime, from its source distribution, beside podbot's fixtures."""
+    words = [python, "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", f"swe-rex=={VERSION}"]
+    run([*words, "-d", str(place)], os.environ, SECONDS)
+    with tarfile.open(place / f"swe_rex-{VERSION}.tar.gz") as archive:
+        archive.extractall(place, filter="data")
+    made = place / "theirs"
+    made.mkdir()
+    (made / "__init__.py").touch()
+    for name in ("test_execution.py", "test_runtime.py"):
+        shutil.copy(place / f"swe_rex-{VERSION}" / "tests" / name, made)
+    shutil.copy(ROOT / "e2e" / "harnesses" / "swerex_conftest.py", made / "conftest.py")
+    return made
+
+
+def test_their_tests_of_a_runtime(world: World, python: str, tmp_path: Path) -> None:
+    theirs, workspace, report = their_tests(python, tmp_path), world.workspace(), tmp_path / "report.xml"
+    words = [python, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path), "-o", "asyncio_mode=auto"]
+    words += ["-p", "no:cacheprovider", "--basetemp", f"{workspace}/tmp", f"--junitxml={report}", str(theirs)]
+    env = {**world.env, "PYTHONPATH": str(ROOT), "CHECK_WORKSPACE": workspace}
+    with image_with(world, "swerex", "RUN ln -s python3 /usr/bin/python") as ref:  # they call it so
+        run(words, {**env, "PODBOT_IMAGE": ref}, SECONDS)
+    suite: Any = next(ET.parse(report).iter("testsuite"))
+    assert int(suite.get("tests")) == CASES
+    assert int(suite.get("skipped")) == 2, "what they expect to fail, and what podbot's fixtures do"
