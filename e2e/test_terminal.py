@@ -302,7 +302,7 @@ def test_a_stop_that_is_terminated_shows_the_cursor_again(own_world: World) -> N
     child.close()
     os.kill(agent.pid, signal.SIGCONT)
     agent.communicate()
-    assert child.exitstatus == 130
+    assert child.exitstatus == 143
 
 
 def test_locale_time_zone_and_first_byte_on_a_terminal(world: World) -> None:

@@ -69,7 +69,10 @@ def _command(argv: list[str], carry_out: CarryOut | None, *, fast_path: bool) ->
     if fast_path and answers(argv):
         return 0
     quick = fast.parse(argv, carry_out) if fast_path else None
-    return quick() if quick is not None else _typer(argv, carry_out)
+    try:
+        return quick() if quick is not None else _typer(argv, carry_out)
+    except SystemExit as exc:  # how rich ends where the reader of a table has gone
+        raise OutputClosed(stream="stdout") from exc
 
 
 def _typer(argv: list[str], carry_out: CarryOut | None) -> int:
@@ -79,8 +82,6 @@ def _typer(argv: list[str], carry_out: CarryOut | None) -> int:
     try:
         command = root() if carry_out is None else parser(carry_out)
         code = command(args=argv, prog_name="podbot", standalone_mode=False)
-    except SystemExit as exc:  # shell completion
-        code = exc.code
     except PARSER_ERROR as exc:
         return _wrong_usage(exc, argv)
     return code if isinstance(code, int) else int(code is not None)

@@ -49,7 +49,10 @@ def _print_page(words: list[str]) -> bool:
     """Print the page if there is one and it fits; returns whether it did."""
     page = _page(words) if _columns() >= COLUMNS else None
     if page is not None:
-        sys.stdout.write(page)
+        try:
+            sys.stdout.write(page)
+        except UnicodeEncodeError:  # the pages have one character that is not ASCII
+            sys.stdout.write(page.replace("…", "..."))
     return page is not None
 
 
@@ -57,8 +60,11 @@ def _page(words: list[str]) -> str | None:
     """The help of a command, of a group of commands, or without words of podbot; None if there is none."""
     if words and tuple(words) not in BY_PATH and words not in ([group] for group in GROUPS):
         return None
-    with open(PAGES, encoding="utf-8") as file:
-        pages = file.read().split(END)
+    try:
+        with open(PAGES, encoding="utf-8") as file:
+            pages = file.read().split(END)
+    except OSError:  # podbot is in an archive, for example
+        return None
     begin = f"{' '.join(['Usage: podbot', *words])} ["
     return next((page for page in pages if page.startswith(begin)), None)
 
@@ -66,7 +72,7 @@ def _page(words: list[str]) -> str | None:
 def _columns() -> int:
     """The terminal's width, as Typer finds it. ``shutil``, which has this, costs 8 ms."""
     chosen = os.environ.get("COLUMNS", "")
-    if chosen.isdigit() and int(chosen) > 0:
+    if chosen.isdecimal() and int(chosen) > 0:
         return int(chosen)
     size = terminal_size(1)
     return size[0] if size is not None else COLUMNS

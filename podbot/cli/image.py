@@ -157,6 +157,7 @@ def rm(g: Globals, *, images: tuple[str, ...], all_: bool, yes: bool, as_json: b
             emit.clear()  # what is printed would tear the line of progress
             if not as_json:
                 sys.stdout.write(printable(image.image) + "\n")
+                sys.stdout.flush()  # each when it is gone, and an error before the next one
     finally:
         emit.clear()
         if as_json:

@@ -1,5 +1,5 @@
-"""What podbot assumes and asks, which depends on where its streams lead. Pure, except ``Streams.of_process``, ``ask``
-and ``confirm``.
+"""What podbot assumes and asks, which depends on where its streams lead. Pure, except ``Streams.of_process``,
+and what asks.
 
 With a person at a terminal, `podbot run` works on the current directory and offers to set up. A script, a pipe or an
 editor gets nothing that it did not name.
@@ -61,16 +61,14 @@ def offers_setup(streams: Streams, *, log_format: str, dry_run: bool) -> bool:
 def confirm(items: Iterable[str], question: str, *, default: bool = False) -> None:
     """List the items on stderr and ask.
 
-    Raises Declined if the user answers no or does not answer, and MissingRequired if standard input is not a terminal.
+    Raises Declined if the user answers no or does not answer, and MissingRequired if nobody is at a terminal.
     """
-    from podbot.cli.report import say
     from podbot.errors import MissingRequired
-    from podbot.visible_text import printable
 
-    for item in items:
-        say(printable(f"  - {item}"))
-    if not is_terminal(0):
-        raise MissingRequired(field="--yes", hint="Standard input is not a terminal, so podbot cannot ask; add --yes.")
+    show(items)
+    if not Streams.of_process().person:
+        hint = "Standard input and error are not both a terminal, so podbot cannot ask; add --yes."
+        raise MissingRequired(field="--yes", hint=hint)
     try:
         agreed = ask(question, default=default)
     except KeyboardInterrupt:
@@ -78,6 +76,14 @@ def confirm(items: Iterable[str], question: str, *, default: bool = False) -> No
         raise Declined from None
     if not agreed:
         raise Declined
+
+
+def show(items: Iterable[str]) -> None:
+    """Print what a question is about, an item a line: where the question is, so not into the file of --log-file."""
+    from podbot.visible_text import printable
+
+    for item in items:
+        sys.stderr.write(f"  - {printable(item)}\n")
 
 
 def ask(question: str, *, default: bool = False) -> bool:

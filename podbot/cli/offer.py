@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from podbot.cli.globals import Globals
-from podbot.cli.interaction import Declined, ask
-from podbot.cli.report import say
+from podbot.cli.interaction import Declined, ask, show
 from podbot.cli.selection import Selection
 from podbot.cli.signals import end_on_signals
 from podbot.config.load import load_config
@@ -96,8 +96,7 @@ def described(plan: SetupPlan) -> list[str]:
 
 
 def _agreed(plan: SetupPlan, reason: str, then: str) -> bool:
-    say(f"podbot: {printable(reason)}. To set up, podbot will")
-    for line in described(plan):
-        say(f"  - {printable(line)}")
+    sys.stderr.write(f"podbot: {printable(reason)}. To set up, podbot will\n")
+    show(described(plan))
     seconds = f"This takes about {plan.seconds} s if the package mirrors are near. " if plan.seconds else ""
     return ask(f"{seconds}Do it, and then {then}?")

@@ -52,14 +52,10 @@ def setup(
 
 def _confirm(plan: SetupPlan) -> None:
     from podbot.cli.offer import described
-    from podbot.cli.report import say
 
-    say("podbot setup will")
-    for line in described(plan):
-        say(f"  - {printable(line)}")
-    if plan.seconds:
-        say(f"This takes about {plan.seconds} s if the package mirrors are near.")
-    confirm((), "Go ahead?", default=True)
+    seconds = f"This takes about {plan.seconds} s if the package mirrors are near.\n" if plan.seconds else ""
+    sys.stderr.write("podbot setup will\n")
+    confirm(described(plan), f"{seconds}Go ahead?", default=True)
 
 
 def _summary(result: SetupResult) -> str:

@@ -6,19 +6,23 @@ import contextlib
 import signal
 from collections.abc import Iterator
 
-from podbot.streams.wake import Resize, Wake
+from podbot.streams.wake import Interrupted, Resize, Wake
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 def end_on_signals() -> None:
-    """Handle TERM and HUP like Ctrl-C: what was begun is cancelled and cleaned up, and the cursor is shown again.
+    """Let TERM and HUP cancel and clean up what was begun, as Ctrl-C does, and show the cursor again.
 
     Signals that podbot was started to ignore stay ignored.
     """
+
+    def interrupt(number: int, frame: object) -> None:  # noqa: ARG001
+        raise Interrupted(number)
+
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler)
+            signal.signal(number, interrupt)
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ _AT_ONCE = 32
 _TIMED_OUT = 124  # as timeout(1) and deepagents' own backends report it
 _NOT_STARTED = 126
 # Both streams in one, in the order in which they were written. Agents write for bash, which an image may lack.
-_TOGETHER = 'exec 2>&1; if command -v bash >/dev/null; then exec bash -c "$1"; fi; exec sh -c "$1"'
+_TOGETHER = 'exec 2>&1; if command -v bash >/dev/null; then exec bash -c -- "$1"; fi; exec sh -c -- "$1"'
 _CODES = {
     errno.ENOENT: "file_not_found",
     errno.EACCES: "permission_denied",
@@ -57,8 +57,8 @@ class PodbotBackend(BaseSandbox):
         """``user``: of commands and files, ``USER`` or ``USER:GROUP``; empty is the image's. ``default_timeout``:
         seconds. Raises ContainerError and ChannelLost, and ValueError for what is no time.
         """
-        if not 0 < default_timeout <= LONGEST_SECONDS:
-            raise ValueError(f"default_timeout is {default_timeout!r}, not seconds above 0 and up to 20 days")
+        if not podbot.ShellLimits().min_timeout <= default_timeout <= LONGEST_SECONDS:
+            raise ValueError(f"default_timeout is {default_timeout!r}, not seconds from 0.1 up to 20 days")
         limits = podbot.ShellLimits(
             default_timeout=default_timeout, max_timeout=LONGEST_SECONDS, output_bytes=OUTPUT, command_chars=4 << 20
         )
@@ -124,6 +124,6 @@ def _error_of(path: str, action: Callable[[], object]) -> str | None:
         action()
     except OSError as exc:
         return _CODES.get(exc.errno or 0, exc.strerror or str(exc))
-    except (TimedOut, TooMuchOutput) as exc:
+    except (TimedOut, TooMuchOutput, InvalidCommand) as exc:
         return str(exc)
     return None

@@ -50,6 +50,7 @@ _REFERENCE = re.compile(
 )
 
 
+_NO_PACKAGE = re.compile("Unable to locate package|has no installation candidate")
 _NO_PROXY = re.compile(r"ProxyError|Cannot connect to proxy|Tunnel connection failed|ECONNREFUSED|[Pp]roxy CONNECT")
 PROXIES = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy", "HTTP_PROXY", "http_proxy")
 
@@ -182,7 +183,7 @@ def plan_build(context: BuildContext, request: BuildRequest) -> BuildPlan:
     names = ", ".join(f"{name} {recipe.agents[name].version}" for name in chosen) or "no agent"
     megabytes = NODE_MEGABYTES + sum(recipe.agents[name].megabytes for name in chosen)
     seconds = NODE_SECONDS + AGENT_SECONDS * len(chosen)
-    added = f", and the packages {', '.join(recipe.added)}" if recipe.added else ""
+    added = f", and the packages {', '.join(recipe.added)}, whose size is not known," if recipe.added else ""
     steps.append(Step("build", f"build {image} with {names}{added}", megabytes, seconds))
     return BuildPlan(
         image=image,
@@ -305,7 +306,7 @@ def _build(plan: BuildPlan, context: BuildContext) -> bool:
             on_line=progress,
         )
     except ImageBuildFailed as exc:
-        raise _explained(exc, plan.environ) from exc
+        raise _explained(exc, plan) from exc
     # Remove the replaced images, which would stay as gigabytes without a name; one that a container uses stays.
     current = {found.id for name in (plan.image, plan.base) if (found := context.find_image(name)) is not None}
     for image in plan.replaces:
@@ -314,8 +315,15 @@ def _build(plan: BuildPlan, context: BuildContext) -> bool:
     return progress.cached
 
 
-def _explained(exc: ImageBuildFailed, environ: Mapping[str, str]) -> ImageBuildFailed:
-    """With the proxy in the reason if the step could not use it: pip and npm print a page of their own retries."""
+def _explained(exc: ImageBuildFailed, plan: BuildPlan) -> ImageBuildFailed:
+    """With the proxy in the reason if the step could not use it: pip and npm print a page of their own retries. With
+    a remedy for a package that apt does not know.
+    """
+    if plan.recipe.added and _NO_PACKAGE.search(exc.reason):
+        named = f"The packages that are added are {', '.join(plan.recipe.added)} (sandbox.packages)."
+        hint = f"{named} Correct the name, or leave the package out."
+        return ImageBuildFailed(image=exc.image, step=exc.step, reason=exc.reason, hint=hint)
+    environ = plan.environ
     if not _NO_PROXY.search(exc.reason):
         return exc
     names = [name for name in PROXIES if environ.get(name)]

@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from podbot.config.models import AppConfig
+from podbot.config.models import AppConfig, Origin
 from podbot.config.write import edited, literal, set_keys
 from podbot.engine.driver import EngineMachine
 from podbot.engine.port import Engine, EngineHost, ImageInfo
+from podbot.errors import InvalidValue
 from podbot.events import Event
 from podbot.images.image_build import BuildContext, BuildPlan, BuildRequest, Step, build_image, plan_build
 from podbot.images.recipe import LABEL_AGENTS, LABEL_RECIPE, SANDBOX_REPOSITORY, Recipe, other_image, packages_in
@@ -112,6 +113,7 @@ def plan_setup(
     if versions and dict(versions) != dict(config.agent.versions):
         settings["agent.versions"] = dict(versions)
     if packages is not None and packages != config.sandbox.packages:
+        _check_decides(config.origin("sandbox.packages"))
         settings["sandbox.packages"] = packages
     if settings:
         edited(config_path, settings)
@@ -212,6 +214,13 @@ def _settings(config: AppConfig, image: str, agents: Collection[str]) -> dict[st
     if of_file and {*agents} != {*config.agent.install}:
         settings["agent.install"] = tuple(agents)
     return settings
+
+
+def _check_decides(origin: Origin) -> None:
+    """Raise InvalidValue where a variable or a flag sets the packages: the next set-up would take them out again."""
+    if origin.kind not in {"file", "default"}:
+        reason = "set-up writes the packages into the configuration, which would have no effect"
+        raise InvalidValue(field="sandbox.packages", origin=str(origin), reason=reason, hint="Unset it first.")
 
 
 def _is_current(present: ImageInfo | None, recipe: Recipe, agents: Iterable[str]) -> bool:

@@ -1,13 +1,19 @@
-"""What `podbot run` assumes and asks, as tables."""
+"""What podbot assumes, as tables, and what it asks."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from podbot.cli.interaction import Streams, offers_setup, works_here
+from podbot.cli.globals import Globals
+from podbot.cli.interaction import Declined, Streams, ask, confirm, offers_setup, works_here
 from podbot.config.models import AppConfig, Origin, WorkspaceConfig
+from podbot.errors import MissingRequired
+from tests.cli.terminals import Emulator, no_terminal
 
 PERSON = Streams(stdin=True, stdout=True, stderr=True)
 EVERY = [Streams(*found) for found in itertools.product([True, False], repeat=3)]
@@ -43,3 +49,62 @@ def test_other_options_name_no_place() -> None:
 @pytest.mark.parametrize(("log_format", "dry_run"), [("json", False), ("", True), ("text", True)])
 def test_a_program_and_a_dry_run_are_asked_nothing(log_format: str, dry_run: bool) -> None:
     assert not offers_setup(PERSON, log_format=log_format, dry_run=dry_run)
+
+
+# --- questions on a terminal ----------------------------------------------------------------------
+
+
+def answered(typed: bytes, ask_it: Callable[[], object]) -> tuple[object, str]:
+    """(what the call returned, or the class of its exception; what the terminal showed)."""
+    with contextlib.closing(Emulator()) as emulator, emulator.in_place_of(0, 1, 2):
+        emulator.type(typed)
+        with (
+            open(0, closefd=False, encoding="utf-8") as stdin,
+            open(2, "w", closefd=False, encoding="utf-8") as stderr,
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            patch.setattr("sys.stdin", stdin)  # pytest has put others in their places
+            patch.setattr("sys.stderr", stderr)
+            try:
+                found: object = ask_it()
+            except (Declined, KeyboardInterrupt) as exc:
+                found = type(exc)
+        return found, emulator.said().decode()
+
+
+@pytest.mark.parametrize(
+    ("typed", "default", "agreed"),
+    [
+        (b"y\n", False, True), (b"YES\n", False, True), (b" yes \n", False, True), (b"n\n", False, False),
+        (b"\n", False, False), (b"\n", True, True), (b"n\n", True, False), (b"yep\n", False, False),
+        (b"what?\n", True, False), (b"\x04", False, False), (b"\x04", True, False), (b"y\x04\x04", True, False),
+    ],
+)  # fmt: skip
+def test_only_yes_is_yes(typed: bytes, default: bool, agreed: bool) -> None:
+    found, shown = answered(typed, lambda: ask("Go ahead?", default=default))
+    assert found is agreed
+    assert f"Go ahead? {'[Y/n]' if default else '[y/N]'} " in shown
+
+
+def test_what_is_asked_about_is_on_the_terminal_and_not_in_the_log_file(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.touch()
+    before, Globals.current = Globals.current, Globals(log_file=str(log))
+    try:
+        found, shown = answered(b"y\n", lambda: confirm(["one\x1b[2J", "two"], "Remove these?"))
+    finally:
+        Globals.current = before
+    assert found is None
+    assert "  - one\\x1b[2J\r\n  - two\r\nRemove these? [y/N] " in shown
+    assert log.read_text() == ""
+
+
+@pytest.mark.parametrize("typed", [b"n\n", b"\n", b"\x04"])
+def test_another_answer_declines(typed: bytes) -> None:
+    assert answered(typed, lambda: confirm([], "Remove these?"))[0] is Declined
+
+
+def test_without_a_terminal_nothing_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    with no_terminal(), pytest.raises(MissingRequired, match="--yes"):
+        confirm(["one"], "Remove these?")
+    assert "Remove these?" not in capsys.readouterr().err

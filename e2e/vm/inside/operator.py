@@ -45,11 +45,14 @@ def sudo(*words: str) -> str:
     return said("sudo", "-n", *words)
 
 
-def agent(*words: str, flags: tuple[str, ...] = (), env: Mapping[str, str] | None = None) -> str:
-    """The output of a custom agent in a fresh workspace of this user's."""
-    with workspace() as path:
-        command = ["run", "--workspace", path, "--agent", "custom", *flags, "--", *words]
-        return podbot(*command, env=env).stdout.strip()
+def agent(
+    *words: str, flags: tuple[str, ...] = (), env: Mapping[str, str] | None = None, path: str | None = None
+) -> str:
+    """The output of a custom agent in ``path``, or in a fresh workspace of this user's."""
+    if path is None:
+        with workspace() as fresh:
+            return agent(*words, flags=flags, env=env, path=fresh)
+    return podbot("run", "--workspace", path, "--agent", "custom", *flags, "--", *words, env=env).stdout.strip()
 
 
 @contextlib.contextmanager

@@ -57,7 +57,12 @@ def test_a_server_inside_is_reached_on_loopback() -> None:
     """pasta publishes the port, and a taken one is one clear error."""
     name, port = "vm-ported", 23_117
     flags = ("--name", name, "--keep", "-p", f"{port}:8000")
-    agent("sh", "-c", "echo from the sandbox > /root/hello", flags=flags)
+    with workspace() as kept:  # which the start needs, too
+        agent("sh", "-c", "echo from the sandbox > /root/hello", flags=flags, path=kept)
+        _is_reached(name, port)
+
+
+def _is_reached(name: str, port: int) -> None:
     try:
         podbot("start", name)
         podbot("exec", "-d", "-w", "/root", name, "setsid", "-f", "python3", "-m", "http.server", "8000")
