@@ -15,7 +15,7 @@ from e2e.harness import World
 from e2e.harnesses.extra import ROOT, interpreter, run
 from e2e.shells import image_with
 
-CASES = 85
+CASES = 86  # 85, and one that looks whether any was replaced
 CHANGED = 7  # of them, since deepagents 0.7
 USERS = ("TestAsRoot", "TestAsAnotherUser")
 SUITE = "langchain-tests==1.1.9"
