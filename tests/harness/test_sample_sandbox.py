@@ -146,6 +146,9 @@ class Surviving:
     def execute_bytes(self, *_: Any, **__: Any) -> Any:
         raise CommandSurvived(container="x", command="y")
 
+    def close(self) -> None:
+        pass
+
 
 def test_a_command_that_survives_its_time_limit_has_exceeded_it(made: SampleSandbox) -> None:
     class Box(HostBox):
