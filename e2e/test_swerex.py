@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -38,6 +39,12 @@ def their_tests(python: str, place: Path) -> Path:
         shutil.copy(place / f"swe_rex-{VERSION}" / "tests" / name, made)
     shutil.copy(ROOT / "e2e" / "harnesses" / "swerex_conftest.py", made / "conftest.py")
     return made
+
+
+def test_the_pages_example(world: World, python: str) -> None:
+    page = (ROOT / "docs" / "how-to" / "swe-rex.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert run([python, "-c", code], {**world.env, "PYTHONPATH": str(ROOT)}, SECONDS) == "/tmp\n\n"
 
 
 def test_their_tests_of_a_runtime(world: World, python: str, tmp_path: Path) -> None:
