@@ -51,6 +51,7 @@ def test_setup_adds_packages_and_removes_them(own_world: World) -> None:
     wrong = own_world.podbot("setup", "--yes", "--packages", "tree,no-such-package")
     assert wrong.returncode == 1
     assert "Unable to locate package no-such-package" in wrong.stderr
+    assert "(sandbox.packages)" in wrong.stderr
     with open(own_world.config, encoding="utf-8") as file:
         assert tomllib.loads(file.read())["sandbox"]["packages"] == ["tree"]
     own_world.podbot("setup", "--yes", "--packages", "", check=True)

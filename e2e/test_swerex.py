@@ -47,6 +47,38 @@ def test_the_pages_example(world: World, python: str) -> None:
     assert run([python, "-c", code], {**world.env, "PYTHONPATH": str(ROOT)}, SECONDS) == "/tmp\n\n"
 
 
+OWN = """
+import asyncio
+from podbot.harness.swerex_deployment import PodbotDeployment
+from swerex.runtime.abstract import BashAction, Command, CreateBashSessionRequest
+
+
+async def main():
+    deployment = PodbotDeployment(working_dir="/srv/task", user="agent")
+    await deployment.start()
+    try:
+        runtime = deployment.runtime
+        print((await runtime.execute(Command(command="pwd; id -un", shell=True))).stdout, end="")
+        await runtime.create_session(CreateBashSessionRequest())
+        for command in ("pwd", "echo B0123456789abcdef E0123456789abcdef:1;"):
+            print((await runtime.run_in_session(BashAction(command=command))).output, end="")
+        await runtime.close()
+        print((await runtime.execute(Command(command="ls -d /tmp/tmp.* | wc -l", shell=True))).stdout, end="")
+    finally:
+        await deployment.stop()
+
+
+asyncio.run(main())
+"""
+
+
+def test_a_deployment_has_its_directory_and_user_and_leaves_nothing_in_it(world: World, python: str) -> None:
+    said = run([python, "-c", OWN], {**world.env, "PYTHONPATH": str(ROOT)}, SECONDS)
+    assert said.split("\n") == [
+        "/srv/task", "agent", "/srv/task", "B0123456789abcdef E0123456789abcdef:1", "0", "",
+    ]  # fmt: skip
+
+
 def test_their_tests_of_a_runtime(world: World, python: str, tmp_path: Path) -> None:
     theirs, workspace, report = their_tests(python, tmp_path), world.workspace(), tmp_path / "report.xml"
     words = [python, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path), "-o", "asyncio_mode=auto"]

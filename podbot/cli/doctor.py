@@ -50,7 +50,7 @@ def doctor(g: Globals, *, as_json: bool, repair: bool, yes: bool) -> int:
 def _repaired(g: Globals, *, yes: bool) -> list[Check]:
     """The checks after the repairs to which the operator agreed."""
     from podbot.api.preparing import fix
-    from podbot.cli.interaction import Streams
+    from podbot.cli.interaction import Streams, confirm
     from podbot.cli.report import Reporter
 
     person = Streams.of_process().person
@@ -60,7 +60,7 @@ def _repaired(g: Globals, *, yes: bool) -> list[Check]:
         reporter.clear()
         _show(plan)
         if not yes:
-            _confirm(person=person)
+            confirm((), "Go ahead?")
 
     try:
         _, checks = fix(g.load_options(os.environ, {}, {}), approve=approve, may_ask=person, emit=reporter)
@@ -70,28 +70,18 @@ def _repaired(g: Globals, *, yes: bool) -> list[Check]:
 
 
 def _show(plan: RepairPlan) -> None:
+    from podbot.cli.interaction import show
     from podbot.cli.remedies import with_options
-    from podbot.cli.report import say
     from podbot.visible_text import printable
 
-    say("podbot doctor --fix will run")
-    for repair in plan.commands:
-        say(f"  - {printable(repair.line)}{' (as root)' if repair.root else ''}")
+    sys.stderr.write("podbot doctor --fix will run\n")
+    show(f"{repair.line}{' (as root)' if repair.root else ''}" for repair in plan.commands)
     if plan.setup:
         first = f"installs {' or '.join(plan.helpers)}, as Podman's version needs, and " if plan.helpers else ""
-        say(f"  - podbot setup, which {first}builds the sandbox image")
+        show([f"podbot setup, which {first}builds the sandbox image"])
     for check in plan.left:
-        say(f"It cannot fix {check.name}: {printable(check.found)}. {printable(with_options(check.fix))}")
-
-
-def _confirm(*, person: bool) -> None:
-    from podbot.cli.interaction import Declined, ask
-    from podbot.errors import MissingRequired
-
-    if not person:
-        raise MissingRequired(field="--yes", hint="There is no terminal on which podbot could ask; add --yes.")
-    if not ask("Go ahead?"):
-        raise Declined
+        line = f"It cannot fix {check.name}: {printable(check.found)}. {printable(with_options(check.fix))}"
+        sys.stderr.write(f"{line}\n")
 
 
 def _json(checks: Iterable[Check]) -> None:

@@ -78,3 +78,10 @@ class ExtraUnusable(PodbotError, ImportError):
     hint: str
     template: ClassVar[str] = "podbot[{extra}] cannot be used: {reason}"
     advice: ClassVar[str] = "{hint}"
+    INSTALL: ClassVar[str] = "Install it in this environment, from a clone of podbot: pip install '.[{extra}]'"
+
+    @classmethod
+    def of_import(cls, extra: str, library: str, error: ImportError) -> ExtraUnusable:
+        """For an import of ``library`` that failed, because it is missing or is another version."""
+        reason = f"{library} is not installed" if isinstance(error, ModuleNotFoundError) else str(error)
+        return cls(extra=extra, reason=reason, hint=cls.INSTALL.format(extra=extra))

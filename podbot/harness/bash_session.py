@@ -7,6 +7,7 @@ its effects stay in the shell. Marks with a random number are printed before and
 from __future__ import annotations
 
 import codecs
+import contextlib
 import re
 import secrets
 import threading
@@ -15,13 +16,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import podbot
+from podbot.errors import PodbotError
 
 BASH = ("/bin/sh", "-c", "stty -echo; exec bash --noediting")
 START_SECONDS = 30.0
 _SLICE = 1.0  # seconds of one read, after which a cancellation is noticed
 _KEPT = 1 << 20  # characters of an output that are kept of its beginning, and as many of its end
 _BACK = 4096  # characters of a mark or an expected text that may have come before the newest piece of output
-_MARKS = re.compile(r"[BEP][0-9a-f]{16}(?::\d+;)?")
 _CONTROL = re.compile(r"\x1b[@-_][0-?]*[ -/]*[@-~]")
 _INTERRUPT, _SUSPEND = b"\x03", b"\x1a"
 
@@ -52,7 +53,8 @@ class BashSession:
         made = shell.execute(["mktemp", "-d"], cwd="/")
         if not made.success:
             raise SessionEnded(f"the sandbox has no directory for temporary files: {made.stderr.strip()}")
-        self._file = f"{made.stdout.strip()}/command"
+        self._directory = made.stdout.strip()
+        self._file = f"{self._directory}/command"
         self._terminal = shell.terminal(BASH, cwd=cwd, env={"TERM": "xterm"}, columns=200, rows=50)
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
         self._text = ""
@@ -68,6 +70,7 @@ class BashSession:
 
         Raises SessionTimedOut and SessionEnded.
         """
+        self._cancelled.clear()
         stored = self._shell.execute(["/bin/sh", "-c", 'cat > "$1"', "sh", self._file], stdin=command, cwd="/")
         if not stored.success:
             raise SessionEnded(f"the command cannot be stored in {self._file}: {stored.stderr.strip()}")
@@ -76,22 +79,24 @@ class BashSession:
         output, found = self._until([end, *expected], seconds)
         output = output.rpartition(begin)[2]
         if found.re.pattern != end:
-            return Answer(_plain(output), None, found.re.pattern)
-        return Answer(_plain(output + found[2]), int(found[1]))
+            return Answer(self._plain(output), None, found.re.pattern)
+        return Answer(self._plain(output + found[2]), int(found[1]))
 
     def interact(self, line: str, seconds: float | None, expected: Sequence[str], *, leaves: bool) -> Answer:
         """Type a line, and wait for one of the ``expected`` texts or the shell's prompt. ``leaves``: the line ends the
         program that was interacted with. Raises SessionTimedOut and SessionEnded.
         """
+        self._cancelled.clear()
         self._type(line)
         output, found = self._until([*expected, self._prompt], seconds)
         if leaves:
             self._reset()
-        said = _plain(output)
+        said = self._plain(output)
         return Answer(said if leaves else said.lstrip().removeprefix(line).strip(), 0, found.re.pattern)
 
     def interrupt(self, seconds: float, tries: int, expected: Sequence[str]) -> Answer:
         """Press Ctrl-C; if that does not help, stop what runs with Ctrl-Z and kill it. Raises as :meth:`interact`."""
+        self._cancelled.clear()
         wanted = [*expected, self._prompt]
         for _ in range(tries):
             self._terminal.write(_INTERRUPT)
@@ -99,20 +104,22 @@ class BashSession:
                 output, found = self._until(wanted, seconds)
             except SessionTimedOut:
                 continue
-            return Answer(_plain(output).strip(), 0, found.re.pattern)
+            return Answer(self._plain(output).strip(), 0, found.re.pattern)
         self._terminal.write(_SUSPEND)
         stopped, _ = self._until(wanted, max(seconds, START_SECONDS))
         self._type("kill -9 %1; wait -f %1")  # so that the shell reports its end here, and not to a later command
         output, found = self._until(wanted, max(seconds, START_SECONDS))
-        return Answer(_plain(stopped + output).strip(), 0, found.re.pattern)
+        return Answer(self._plain(stopped + output).strip(), 0, found.re.pattern)
 
     def cancel(self) -> None:
         """Make the call that waits return."""
         self._cancelled.set()
 
     def close(self) -> None:
-        """End the shell."""
+        """End the shell, and remove its directory."""
         self._terminal.close()
+        with contextlib.suppress(PodbotError):  # the sandbox may have ended
+            self._shell.execute(["rm", "-rf", "--", self._directory], cwd="/")
 
     @property
     def _prompt(self) -> str:
@@ -149,7 +156,6 @@ class BashSession:
     def _read(self, limit: float | None) -> None:
         left = _SLICE if limit is None else limit - time.monotonic()
         if left <= 0 or self._cancelled.is_set():
-            self._cancelled.clear()
             raise SessionTimedOut
         data = self._terminal.read(min(left, _SLICE))
         if not data and self._terminal.wait(0) is not None:
@@ -161,7 +167,7 @@ class BashSession:
             self._text = self._text[:_KEPT] + note + self._text[-_KEPT:]
             self._searched = min(self._searched, _KEPT)
 
-
-def _plain(output: str) -> str:
-    """Without the marks and the terminal's control sequences, and with its line ends as programs write them."""
-    return _CONTROL.sub("", _MARKS.sub("", output)).replace("\r\n", "\n")
+    def _plain(self, output: str) -> str:
+        """Without the marks and the terminal's control sequences, and with its line ends as programs write them."""
+        without = re.sub(rf"[BP]{self._nonce}|E{self._nonce}:\d+;", "", output)
+        return _CONTROL.sub("", without).replace("\r\n", "\n")

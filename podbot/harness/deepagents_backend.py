@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import podbot
 from podbot.errors import CommandSurvived, ExtraUnusable, InvalidCommand, InvalidWorkingDirectory
-from podbot.harness.sample_sandbox import SampleSandbox, TimedOut, TooMuchOutput
+from podbot.harness.sample_sandbox import NO_LIMIT, SampleSandbox, TimedOut, TooMuchOutput
 from podbot.harness.sample_settings import SampleSettings
 from podbot.shell.async_calls import AsyncCalls
 
@@ -19,14 +19,9 @@ try:
     from deepagents.backends.protocol import ExecuteResponse, FileDownloadResponse, FileUploadResponse
     from deepagents.backends.sandbox import BaseSandbox
 except ImportError as exc:
-    raise ExtraUnusable(
-        extra="langchain",
-        reason="deepagents is not installed" if isinstance(exc, ModuleNotFoundError) else str(exc),
-        hint="Install it in this environment, from a clone of podbot: pip install '.[langchain]'",
-    ) from exc
+    raise ExtraUnusable.of_import("langchain", "deepagents", exc) from exc
 
 DEFAULT_SECONDS = 1800.0  # of a command for which the agent sets no limit; a build may take so long
-LONGEST_SECONDS = 20 * 86400.0  # of a command without a limit; the milliseconds fit into what poll(2) takes
 OUTPUT = 1 << 20  # bytes that are kept of a command's output, its beginning and its end
 FILE = 64 << 20  # bytes of a file that is downloaded
 _AT_ONCE = 32
@@ -57,10 +52,10 @@ class PodbotBackend(BaseSandbox):
         """``user``: of commands and files, ``USER`` or ``USER:GROUP``; empty is the image's. ``default_timeout``:
         seconds. Raises ContainerError and ChannelLost, and ValueError for what is no time.
         """
-        if not podbot.ShellLimits().min_timeout <= default_timeout <= LONGEST_SECONDS:
+        if not podbot.ShellLimits().min_timeout <= default_timeout <= NO_LIMIT:
             raise ValueError(f"default_timeout is {default_timeout!r}, not seconds from 0.1 up to 20 days")
         limits = podbot.ShellLimits(
-            default_timeout=default_timeout, max_timeout=LONGEST_SECONDS, output_bytes=OUTPUT, command_chars=4 << 20
+            default_timeout=default_timeout, max_timeout=NO_LIMIT, output_bytes=OUTPUT, command_chars=4 << 20
         )
         self._workspace = box.root
         self._shell = box.open_shell(root="/", user=user, limits=limits, validator=None)
@@ -77,7 +72,7 @@ class PodbotBackend(BaseSandbox):
         kept, 1 MiB in all. ``timeout``: seconds, after which all its processes are ended and the exit code is 124; 0
         means no limit. What cannot be started has the exit code 126 and the reason as output.
         """
-        seconds = LONGEST_SECONDS if timeout == 0 else timeout
+        seconds = NO_LIMIT if timeout == 0 else timeout
         words = ["/bin/sh", "-c", _TOGETHER, "sh", command]
         try:
             done = self._shell.execute(words, cwd=self._workspace, timeout_seconds=seconds)

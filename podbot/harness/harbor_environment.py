@@ -31,7 +31,6 @@ PREFIX = "harbor"
 _AT_ONCE = 32
 _OUTPUT = 32 << 20  # bytes that are kept of each stream
 _ARCHIVE = 4 << 30  # bytes of a file or a directory that is downloaded
-_UNPACK = 'mkdir -p -- "$1" && exec tar -xf - -C "$1"'
 _NETWORKS = {NetworkMode.NO_NETWORK: "none", NetworkMode.PUBLIC: "default"}
 
 
@@ -178,12 +177,7 @@ class PodbotEnvironment(BaseEnvironment):
     async def _unpacked_inside(self, sources: dict[str, str], directory: str) -> None:
         """As root, because the trial's own user may not write there."""
         sample = self._opened()
-
-        def upload() -> CommandOutcome:
-            words = ["/bin/sh", "-c", _UNPACK, "sh", directory]
-            return sample.run(words, stdin=archives.packed(sources), cwd="/", user="root", limit=1 << 16)
-
-        done = await self._calls.call(upload)
+        done = await self._calls.call(lambda: sample.unpack(archives.packed(sources), directory, user="root"))
         if done.code:
             raise RuntimeError(f"Failed to upload to {directory}: {_text(done.stderr)}")
 

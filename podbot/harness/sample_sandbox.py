@@ -18,12 +18,13 @@ from podbot.harness import file_scripts
 from podbot.harness.sample_settings import SampleSettings
 
 _LOG = logging.getLogger("podbot")
-_NO_LIMIT = 20 * 86400.0  # seconds of a command without a time limit; the milliseconds fit into what poll(2) takes
+NO_LIMIT = 20 * 86400.0  # seconds of a command without a time limit; the milliseconds fit into what poll(2) takes
 _FILE_SECONDS = 600.0
 _SETUP_SECONDS = 60.0
 _STDIN = 1 << 30  # bytes
 _CANNOT_RUN = 126  # as shells and engines report a command that could not be started
 _PEEK = 1 << 16
+_UNPACK = 'mkdir -p -- "$1" && exec tar -xf - -C "$1"'
 _MAKE = '[ -d "$1" ] || { mkdir -p -- "$1" && chown -- "$2" "$1"; }'
 _WHO_AND_WHERE = "id -u; readlink /proc/1/cwd"  # the container's main process runs in the image's working directory
 
@@ -131,7 +132,7 @@ class SampleSandbox:
                 raise
             raise TimedOut(timeout) from exc
         if result.timed_out:
-            raise TimedOut(timeout or _NO_LIMIT, result.stdout + result.stderr)
+            raise TimedOut(timeout or NO_LIMIT, result.stdout + result.stderr)
         denied = result.exit_code == _CANNOT_RUN and not result.stdout and _denied(words[0], result.stderr)
         return CommandOutcome(result.exit_code, result.stdout, result.stderr, result.truncated, denied)
 
@@ -176,6 +177,11 @@ class SampleSandbox:
         if done.code:
             raise file_scripts.write_error(file, done.code, _text(done.stderr))
 
+    def unpack(self, archive: bytes, directory: str, *, user: str | None = None) -> CommandOutcome:
+        """Extract a tar archive below a directory, which is made. ``user``: as for :meth:`run`. Raises TimedOut."""
+        words = [file_scripts.SHELL, "-c", _UNPACK, "sh", self.resolve(directory)]
+        return self.run(words, stdin=archive, cwd="/", user=user, limit=_PEEK)
+
     def resolve(self, path: str) -> str:
         """An absolute path inside; a relative one begins in the working directory."""
         return posixpath.join(self.working_dir, path)
@@ -197,7 +203,7 @@ class SampleSandbox:
             shell = self._shells.get((user, limit))
             if shell is None:
                 limits = podbot.ShellLimits(
-                    default_timeout=_NO_LIMIT, max_timeout=_NO_LIMIT, command_chars=4 << 20, stdin_bytes=_STDIN,
+                    default_timeout=NO_LIMIT, max_timeout=NO_LIMIT, command_chars=4 << 20, stdin_bytes=_STDIN,
                     env_variables=4096, env_bytes=2 << 20, bytes_output=limit,
                 )  # fmt: skip
                 shell = self._box.open_shell(root="/", user=user, limits=limits, validator=None)
@@ -224,7 +230,7 @@ class SampleSandbox:
 
 
 def _seconds(timeout: float | None) -> float:
-    return _NO_LIMIT if timeout is None else min(max(timeout, podbot.ShellLimits().min_timeout), _NO_LIMIT)
+    return NO_LIMIT if timeout is None else min(max(timeout, podbot.ShellLimits().min_timeout), NO_LIMIT)
 
 
 def _denied(program: str, stderr: bytes) -> bool:

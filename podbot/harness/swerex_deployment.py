@@ -15,7 +15,7 @@ import podbot
 from podbot.errors import CommandSurvived, ExtraUnusable, PodbotError
 from podbot.harness import archives
 from podbot.harness.bash_session import Answer, BashSession, SessionEnded, SessionTimedOut
-from podbot.harness.sample_sandbox import SampleSandbox
+from podbot.harness.sample_sandbox import NO_LIMIT, SampleSandbox
 from podbot.harness.sample_settings import SampleSettings, session_name
 from podbot.shell.async_calls import AsyncCalls
 
@@ -33,18 +33,12 @@ try:
     )
     from swerex.runtime import abstract as rex
 except ImportError as exc:
-    raise ExtraUnusable(
-        extra="swe-rex",
-        reason="swe-rex is not installed" if isinstance(exc, ModuleNotFoundError) else str(exc),
-        hint="Install it in this environment, from a clone of podbot: pip install '.[swe-rex]'",
-    ) from exc
+    raise ExtraUnusable.of_import("swe-rex", "swe-rex", exc) from exc
 
 PREFIX = "swe-rex"
 _AT_ONCE = 64
 _OUTPUT = 4 << 20  # bytes that are kept of each stream of a command
 _FILE = 64 << 20  # bytes of a file that is read
-_NO_LIMIT = 20 * 86400.0  # seconds; the milliseconds fit into what poll(2) takes
-_UNPACK = 'mkdir -p -- "$1" && exec tar -xf - -C "$1"'
 _LOG = logging.getLogger("podbot")
 
 
@@ -56,13 +50,22 @@ class PodbotRuntime(rex.AbstractRuntime):
     command in a here-document that the command can end.
     """
 
-    def __init__(self, box: podbot.Sandbox, *, user: str = "", logger: logging.Logger | None = None) -> None:
-        """``user``: of commands, shells and files; empty is the image's. Raises ContainerError and ChannelLost."""
+    def __init__(
+        self,
+        box: podbot.Sandbox,
+        *,
+        user: str = "",
+        working_dir: str | None = None,
+        logger: logging.Logger | None = None,
+    ) -> None:
+        """``user``: of commands, shells and files; empty is the image's. ``working_dir``: where they begin, inside;
+        None is the workspace. Raises ContainerError and ChannelLost.
+        """
         self.logger = logger or _LOG
-        self._root = box.root
-        self._box = SampleSandbox(box, SampleSettings(user=user, working_dir=box.root), lambda: None)
+        self._root = working_dir or box.root
+        self._box = SampleSandbox(box, SampleSettings(user=user, working_dir=self._root), lambda: None)
         limits = podbot.ShellLimits(
-            default_timeout=_NO_LIMIT, max_timeout=_NO_LIMIT, command_chars=4 << 20, stdin_bytes=64 << 20,
+            default_timeout=NO_LIMIT, max_timeout=NO_LIMIT, command_chars=4 << 20, stdin_bytes=64 << 20,
             env_variables=4096, env_bytes=2 << 20, output_bytes=_OUTPUT,
         )  # fmt: skip
         self._shell = box.open_shell(root="/", user=user, limits=limits, validator=None)
@@ -169,8 +172,7 @@ class PodbotRuntime(rex.AbstractRuntime):
             with open(source, "rb") as file:
                 self._box.write(target, file.read())
             return
-        words = ["/bin/sh", "-c", _UNPACK, "sh", self._box.resolve(target)]
-        done = self._box.run(words, stdin=archives.packed(archives.children(source)), cwd="/", limit=1 << 16)
+        done = self._box.unpack(archives.packed(archives.children(source)), target)
         if done.code:
             raise OSError(f"{source} cannot be copied to {target}: {done.stderr.decode('utf-8', 'replace').strip()}")
 
@@ -255,8 +257,11 @@ class PodbotDeployment(AbstractDeployment):
         self._hooks.on_custom_step("Starting sandbox")
         name = session_name(PREFIX, self._config.image or "sandbox", secrets.token_hex(4))
         opening = functools.partial(SampleSandbox.open, settings, name)
-        self._opened = await self._calls.call(opening, discard=SampleSandbox.close)
-        self._runtime = PodbotRuntime(self._opened.box, user=self._config.user, logger=self.logger)
+        self._opened = opened = await self._calls.call(opening, discard=SampleSandbox.close)
+        making = functools.partial(
+            PodbotRuntime, opened.box, user=settings.user, working_dir=opened.working_dir, logger=self.logger
+        )
+        self._runtime = await self._calls.call(making)
 
     async def stop(self) -> None:
         """Remove the sandbox."""

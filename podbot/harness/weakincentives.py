@@ -53,7 +53,7 @@ def check_versions(python: tuple[int, int], version: str | None) -> None:
         found = ".".join(map(str, python))
         hint = f"Use Python {oldest} or later for the program that imports it."
         raise ExtraUnusable(extra=EXTRA, reason=f"it needs Python {oldest} or later, and this is {found}", hint=hint)
-    hint = f"Install it in this environment, from a clone of podbot: pip install '.[{EXTRA}]'"
+    hint = ExtraUnusable.INSTALL.format(extra=EXTRA)
     if version is None:
         raise ExtraUnusable(extra=EXTRA, reason="weakincentives is not installed", hint=hint)
     if not f"{version}.".startswith(f"{SERIES}."):

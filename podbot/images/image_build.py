@@ -100,8 +100,8 @@ class BuildRequest:
     ``base``: build on this image; ``from_debian``: make the base from packages or fail. ``build_args``: other
     versions, or proxy settings. ``fresh_base``: make the base again even if it exists. ``versions``: those that the
     configuration chose, by agent; without one, an agent keeps what a build argument chose for the existing image, and
-    otherwise gets podbot's. ``packages``: Debian packages to add to the image. ``earlier``: the image in use until
-    now, if another podbot built it under another tag.
+    otherwise gets podbot's. ``packages``: Debian packages to add to the image; None means the configuration's.
+    ``earlier``: the image in use until now, if another podbot built it under another tag.
     ``flags``: field -> the option that set it, for error messages, as in LoadOptions.
     """
 
@@ -109,7 +109,7 @@ class BuildRequest:
     also: Collection[str] = ()
     usual: Collection[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    packages: Collection[str] = ()
+    packages: Collection[str] | None = None
     earlier: str = ""
     base: str = ""
     from_debian: bool = False
@@ -198,7 +198,7 @@ def plan_build(context: BuildContext, request: BuildRequest) -> BuildPlan:
 
 
 def _packages(request: BuildRequest) -> tuple[str, ...]:
-    names = tuple(sorted({*request.packages}))
+    names = tuple(sorted({*(request.packages or ())}))
     try:
         check_packages(names)
     except Refusal as exc:

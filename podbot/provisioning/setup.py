@@ -94,13 +94,10 @@ def plan_setup(
     podbot cannot change: they come before anything is built.
     """
     other = other_image(config)
-    asked = BuildRequest(
-        agents=agents, also=also, flags={"agents": origin, "packages": origin}, no_cache=force, fresh_base=force
-    )
+    packages = None if packages is None else tuple(dict.fromkeys(packages))
+    flags = {"agents": origin, "packages": origin}
+    asked = BuildRequest(agents=agents, also=also, packages=packages, flags=flags, no_cache=force, fresh_base=force)
     request = requested(asked, config)
-    if packages is not None:
-        packages = tuple(dict.fromkeys(packages))
-        request = replace(request, packages=packages)
     if versions:
         versions = {**config.agent.versions, **versions}
         request = replace(request, versions=versions)
@@ -202,7 +199,7 @@ def requested(request: BuildRequest, config: AppConfig) -> BuildRequest:
         request,
         usual=config.agent.install,
         versions=config.agent.versions,
-        packages=request.packages or config.sandbox.packages,
+        packages=config.sandbox.packages if request.packages is None else request.packages,
         earlier=earlier if ours else "",
     )
 

@@ -8,6 +8,8 @@ import re
 import threading
 from collections.abc import Iterator
 
+import pytest
+
 from tests.waiting import HANG
 
 _QUESTION = re.compile(rb"\x1b\[(?:5n|6n|c)")
@@ -45,6 +47,19 @@ class Emulator:
             for fd, old in before.items():
                 os.dup2(old, fd)
                 os.close(old)
+
+    @contextlib.contextmanager
+    def as_streams(self) -> Iterator[None]:
+        """Also in the places of sys.stdin and sys.stderr, where pytest has put others."""
+        with (
+            self.in_place_of(0, 1, 2),
+            open(0, closefd=False, encoding="utf-8") as stdin,
+            open(2, "w", closefd=False, encoding="utf-8") as stderr,
+            pytest.MonkeyPatch.context() as patch,
+        ):
+            patch.setattr("sys.stdin", stdin)
+            patch.setattr("sys.stderr", stderr)
+            yield
 
     def close(self) -> None:
         if not self._over.is_set():

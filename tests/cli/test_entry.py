@@ -127,6 +127,7 @@ def test_signals_are_codes_and_no_words(exc: BaseException, code: int, capsys: C
         (RequestFailed(operation="stop", status=500, reason="no"), 1, "the engine refused to stop"),
         (BrokenPipeError(32, "Broken pipe"), 1, "the reader of podbot's stdout went away"),
         (OSError(28, "No space left on device"), 1, "No space left on device"),
+        (SystemExit(1), 1, "the reader of podbot's stdout went away"),  # as rich ends, where it has
         (KeyError("x"), 1, "internal error: KeyError"),
     ],
 )

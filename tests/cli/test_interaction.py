@@ -56,15 +56,9 @@ def test_a_program_and_a_dry_run_are_asked_nothing(log_format: str, dry_run: boo
 
 def answered(typed: bytes, ask_it: Callable[[], object]) -> tuple[object, str]:
     """(what the call returned, or the class of its exception; what the terminal showed)."""
-    with contextlib.closing(Emulator()) as emulator, emulator.in_place_of(0, 1, 2):
+    with contextlib.closing(Emulator()) as emulator:
         emulator.type(typed)
-        with (
-            open(0, closefd=False, encoding="utf-8") as stdin,
-            open(2, "w", closefd=False, encoding="utf-8") as stderr,
-            pytest.MonkeyPatch.context() as patch,
-        ):
-            patch.setattr("sys.stdin", stdin)  # pytest has put others in their places
-            patch.setattr("sys.stderr", stderr)
+        with emulator.as_streams():
             try:
                 found: object = ask_it()
             except (Declined, KeyboardInterrupt) as exc:

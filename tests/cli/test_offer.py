@@ -49,15 +49,9 @@ def on_terminal(answer: bytes, *words: str, workspace: str) -> tuple[int, str]:
     before = os.getcwd()
     os.chdir(workspace)
     try:
-        with contextlib.closing(Emulator()) as emulator, emulator.in_place_of(0, 1, 2):
+        with contextlib.closing(Emulator()) as emulator:
             emulator.type(answer)
-            with (
-                open(0, closefd=False, encoding="utf-8") as stdin,
-                open(2, "w", closefd=False, encoding="utf-8") as stderr,
-                pytest.MonkeyPatch.context() as patch,
-            ):
-                patch.setattr("sys.stdin", stdin)  # pytest has put others in their places
-                patch.setattr("sys.stderr", stderr)
+            with emulator.as_streams():
                 code = main([*words])
             return code, emulator.said().decode()
     finally:

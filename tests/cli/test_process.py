@@ -114,6 +114,13 @@ def test_the_help_and_the_version_load_no_slow_module(line: str) -> None:
     assert found & HEAVY == set()
 
 
+@pytest.mark.parametrize("environ", ["PYTHONIOENCODING=ascii", "COLUMNS=\N{SUPERSCRIPT TWO}"])
+def test_the_help_is_printed_in_odd_environments(environ: str) -> None:
+    done = podbot("run", "--help", command=f'exec env {environ} "$@"')
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(b"Usage: podbot run [OPTIONS] [AGENT] [PATH] [-- WORDS")
+
+
 def test_reading_a_plain_command_line_loads_no_slow_module() -> None:
     found = loaded("from podbot.cli import fast\nassert fast.parse(['exec', 's', '--', 'x']) and fast.parse(['ps'])")
     assert "podbot.cli.app" not in found

@@ -108,6 +108,17 @@ def test_what_is_no_package_is_refused(name: str) -> None:
         decide(Works({RECIPE.base: BASE}), packages=[name])
 
 
+def test_a_package_that_apt_does_not_know_has_a_remedy() -> None:
+    class Unknown(Works):
+        def build(self, *, tag: str, **_: Any) -> None:
+            raise ImageBuildFailed(image=tag, step="packages", reason="E: Unable to locate package ghh", hint="")
+
+    works = Unknown({RECIPE.base: BASE})
+    with pytest.raises(ImageBuildFailed) as caught:
+        build_image(decide(works, packages=["ghh"]), shop(works))
+    assert caught.value.hint.startswith("The packages that are added are ghh (sandbox.packages).")
+
+
 def test_from_debian_never_pulls() -> None:
     with pytest.raises(InvalidValue, match="mmdebstrap"):
         decide(Works(), FEDORA, from_debian=True)

@@ -273,6 +273,18 @@ def test_packages_are_installed_remembered_and_removed() -> None:
     assert (fewer.build.recipe.added, fewer.settings) == ((), {"sandbox.packages": ()})
 
 
+def test_packages_that_a_variable_names_are_not_replaced_in_the_file() -> None:
+    """The next set-up would take them out again."""
+    config = replace(
+        configured(RECIPE.image),
+        sandbox=SandboxConfig(packages=("gh",)),
+        origins={"sandbox.packages": Origin("environment", "PODBOT_SANDBOX_PACKAGES")},
+    )
+    with pytest.raises(InvalidValue, match="PODBOT_SANDBOX_PACKAGES"):
+        decide(Works({RECIPE.base: BASE}), config=config, packages=["tree"])
+    assert decide(Works({RECIPE.base: BASE}), config=config, packages=["gh"]).build is not None
+
+
 def test_a_version_by_build_argument_stays_in_images_of_that_name() -> None:
     works = Works({RECIPE.base: BASE})
     request = BuildRequest(agents=["claude", "codex"], build_args={"CLAUDE_VERSION": "2.1.1"})
