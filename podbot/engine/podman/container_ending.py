@@ -65,7 +65,8 @@ def _is_monitored(found: Life) -> bool:
 class Ending(Frozen):
     """How containers are ended. ``exits``: see :func:`exit_directories`; ``local``: their processes are on this host.
 
-    ``kill``: seconds for processes to end after KILL. ``pauses``: seconds between looks at a record that is changing.
+    ``kill``: seconds for processes to end after KILL. ``kill_first``: ends a container by its first process; ``soon``:
+    the seconds that this may take. ``pauses``: seconds between looks at a record that is changing.
     ``tidying``: the same, for its monitor to unmount what was mounted for it. ``monitored``: whether that lives. The
     other functions: see ``leftovers``.
     """
@@ -73,10 +74,12 @@ class Ending(Frozen):
     local: bool
     exits: tuple[str, ...] = ()
     kill: float = 5.0
+    soon: float = 1.0
     pauses: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, 0.8)
     tidying: tuple[float, ...] = (0.05, 0.1, 0.2, 0.4, *(0.5,) * 18)
     left: Callable[[str], list[int]] = leftovers.left
     end: Callable[..., list[int]] = leftovers.end
+    kill_first: Callable[[str, int, float], None] = leftovers.kill_first
     attended: Callable[[str], bool] = leftovers.attended
     monitored: Callable[[Life], bool] = _is_monitored
     lives: Callable[[int], bool] = leftovers.lives
@@ -214,6 +217,9 @@ class Ending(Frozen):
         if kill and found.execs:
             self._spare_others(container, found)
         if found.pid > 0:  # Podman itself ends the processes that it knows of
+            if kill and found.status == "running":
+                # Podman looks every 0.1 s whether they have ended: of one that has, a removal takes 25 ms and not 114.
+                self.kill_first(found.id, found.pid, self.soon)
             return
         reason = ""
         if not kill:

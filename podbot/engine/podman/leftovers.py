@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 # Texts, which are compiled when they are first used: `podbot exec` loads the module.
 _ID = "[0-9a-f]{64}"  # a shorter id could be part of any name
 _LOOK = 0.02  # seconds between two looks at what is left
+_LOOK_SOON = 0.001  # the same, at what ends within a few milliseconds
 _ATTENDANTS = ("conmon", "podman")
 _OWN_FILE = "/run/.containerenv"
 _OF_A_CONTAINER = "libpod-[0-9a-f]{64}"
@@ -156,6 +157,36 @@ def end(
             if number == signal.SIGKILL:
                 _signal(container, pids, number, proc, send)  # one may have been forked meanwhile
     return pids
+
+
+def kill_first(
+    container: str,
+    pid: int,
+    seconds: float,
+    *,
+    proc: str = PROC,
+    send: Callable[[int, int], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Kill ``pid``, the first process of ``container`` (a whole id). Never raises.
+
+    Waits up to ``seconds`` until its monitor has noticed. The kernel ends the container's other processes before that
+    one. A process of anything else is not signalled.
+    """
+    send = send or signal.pidfd_send_signal
+    with contextlib.suppress(OSError):
+        ours = os.readlink(f"{proc}/self/ns/pid")
+        handle = os.pidfd_open(pid)
+        try:
+            if is_id(container) and _is_in(pid, container, ours, proc):
+                send(handle, signal.SIGKILL)
+                until = clock() + seconds
+                while clock() < until:
+                    send(handle, 0)  # fails once its parent, the monitor, has waited for it
+                    sleep(_LOOK_SOON)
+        finally:
+            os.close(handle)
 
 
 def delete(runtime: str, container: str) -> None:

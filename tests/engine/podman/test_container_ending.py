@@ -38,6 +38,7 @@ class Podman:
         self.asked: list[str] = []
         self.ended: list[float] = []
         self.deleted: list[tuple[str, str]] = []
+        self.killed: list[tuple[str, int]] = []
         self.after_stop: Callable[[], object] = lambda: None
         self.immortal = self.monitored = False
         self.attendance = 0
@@ -83,8 +84,12 @@ class Podman:
         return Ending(
             local, exits_, pauses=(0.0, 0.0), tidying=(0.0, 0.0, 0.0), left=self.left, end=self.end,
             attended=self.attended, lives=lambda pid: pid != GONE, monitored=lambda _found: self.monitored,
-            alive=lambda: {ID: 70} if self.processes else {}, delete=self.delete,
+            alive=lambda: {ID: 70} if self.processes else {}, delete=self.delete, kill_first=self.kill_first,
         )  # fmt: skip
+
+    def kill_first(self, container: str, pid: int, _seconds: float) -> None:
+        assert "DELETE " not in self.asked
+        self.killed.append((container, pid))
 
     def delete(self, runtime: str, container: str) -> None:
         assert not self.processes
@@ -305,6 +310,24 @@ def test_a_removal_waits_until_podman_knows_that_a_command_has_ended(
     podman.looks = 2
     podman.ending().remove(podman.container, kill=kill, pauses=())
     assert podman.asked == asked
+
+
+@pytest.mark.parametrize(
+    ("status", "pid", "local", "kill", "killed"),
+    [
+        ("running", 70, True, True, [(ID, 70)]),
+        ("running", 70, False, True, []),
+        ("running", 70, True, False, []),
+        ("paused", 70, True, True, []),
+        ("exited", 0, True, True, []),
+    ],
+)
+def test_a_removal_kills_what_runs_before_podman_does(
+    status: str, pid: int, local: bool, kill: bool, killed: list[tuple[str, int]]
+) -> None:
+    podman = Podman(status, pid=pid)
+    podman.ending(local=local).remove(podman.container, kill=kill, pauses=())
+    assert (podman.killed, podman.asked) == (killed, ["DELETE "])
 
 
 def test_a_paused_container_is_stopped_before_that() -> None:

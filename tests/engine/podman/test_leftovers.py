@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.podman.leftovers import alive, attended, delete, end, left, lives
-from tests.waiting import wait_until
+from podbot.engine.podman.leftovers import alive, attended, delete, end, kill_first, left, lives
+from tests.waiting import HANG, wait_until
 
 ID = "c0ffee" + "0" * 58
 OTHER = "c0ffee" + "1" * 58
@@ -171,6 +171,47 @@ def test_a_process_that_does_not_end_is_returned_and_no_other_is_signalled(
 
     rest = end(ID, grace=0, kill=2, proc=str(proc), send=send, clock=lambda: now[0], sleep=sleep)
     assert (rest, sent) == ([stubborn.pid], {signal.SIGKILL})
+
+
+def test_the_first_process_of_a_container_is_killed_and_its_monitor_has_noticed(
+    proc: Path, stubborn: subprocess.Popen[str]
+) -> None:
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        wait_until(lambda: not lives(stubborn.pid), "the process to end")
+        if len(looks) == 3:
+            stubborn.wait()  # as the monitor does
+
+    kill_first(ID, stubborn.pid, HANG, proc=str(proc), clock=lambda: 0.0, sleep=sleep)
+    assert (len(looks), stubborn.returncode) == (3, -signal.SIGKILL)
+
+
+@pytest.mark.parametrize("container", [OTHER, ID[:12], ""])
+def test_a_process_of_anything_else_is_not_killed(proc: Path, stubborn: subprocess.Popen[str], container: str) -> None:
+    sent: list[int] = []
+    kill_first(container, stubborn.pid, HANG, proc=str(proc), send=lambda _handle, number: sent.append(number))
+    assert sent == []
+
+
+def test_a_first_process_that_does_not_end_is_waited_for_only_so_long(
+    proc: Path, stubborn: subprocess.Popen[str]
+) -> None:
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    kill_first(ID, stubborn.pid, 0.5, proc=str(proc), send=lambda *_: None, clock=lambda: now[0], sleep=sleep)
+    assert now[0] == pytest.approx(0.5, abs=0.01)
+    assert lives(stubborn.pid)
+
+
+def test_a_process_that_has_gone_is_no_error(proc: Path) -> None:
+    child = subprocess.Popen(["true"])
+    child.wait()
+    kill_first(ID, child.pid, HANG, proc=str(proc))
 
 
 def test_a_process_that_has_ended_lives_no_more_although_nobody_has_waited_for_it() -> None:
