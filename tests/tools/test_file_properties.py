@@ -128,7 +128,9 @@ def test_a_glob_of_one_segment_is_a_regular_expression(pattern: str, name: str) 
         glob.matches(glob.start, name)
 
 
-ATOMS = st.sampled_from(["a", "b", "ab", "k", "é", ".", "[ab]", "^", "$", r"\b", "x(?=a)", "(?<!a)b", " ", r"\s", "K"])
+ATOMS = st.sampled_from(
+    ["a", "b", "ab", "k", "é", ".", "[ab]", "^", "$", r"\b", "x(?=a)", "(?<!a)b", " ", r"\s", r"\n", "[^a]", r"\Z", "K"]
+)
 EXPRESSIONS = st.recursive(
     ATOMS,
     lambda inner: st.one_of(
@@ -148,6 +150,7 @@ EXPRESSIONS = st.recursive(
 )
 @example(["foobar", "x", "bar foo"], "foo|bar")
 @example(["\u212a"], "(?i)k")
+@example(["a", "b"], r"\n")  # such a search did not end
 def test_a_search_by_a_text_that_must_occur_finds_what_one_line_after_another_finds(
     lines: list[str], pattern: str
 ) -> None:

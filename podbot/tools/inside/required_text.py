@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+_LINE_END = ord("\n")  # no line has it
 _MOST = 8  # texts, for each of which a file is read once
 
 
@@ -41,7 +42,7 @@ def _one_of(items: Iterable[Any], *, any_case: bool) -> list[str]:
     runs, known = [""], []
     for operation, argument in items:
         name = repr(operation)
-        if name == "LITERAL" and not (any_case and _has_other_cases(chr(argument))):
+        if name == "LITERAL" and argument != _LINE_END and not (any_case and _has_other_cases(chr(argument))):
             runs[-1] += chr(argument).lower() if any_case else chr(argument)
             continue
         runs.append("")
