@@ -24,7 +24,7 @@ def bench_sessions(world: World, session: str) -> list[dict[str, Any]]:
 
 def _idle_guest(world: World, session: str) -> dict[str, Any]:
     """Memory of the guest, and how often it runs while it is idle."""
-    guest = _guest(int(world.inspect(session)["State"]["Pid"]))
+    guest = guest_of(int(world.inspect(session)["State"]["Pid"]))
     before = _status(guest)
     time.sleep(IDLE_SECONDS)
     after = _status(guest)
@@ -69,7 +69,7 @@ def _at_once(world: World) -> dict[str, Any]:
     }
 
 
-def _guest(init: int) -> int:
+def guest_of(init: int) -> int:
     """The guest's pid on this host; it is the only child of the sandbox's init when that has started."""
     with open(f"/proc/{init}/task/{init}/children", encoding="ascii") as file:
         for pid in map(int, file.read().split()):

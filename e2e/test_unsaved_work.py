@@ -40,6 +40,10 @@ KEPT = {
         "1 unpushed commit (",
     ),
     "a git that neither ends nor hears": (DEAF, "git took longer than 10 s"),
+    "a FIFO at which the engine would hang": (
+        "rm /etc/passwd; mkfifo /etc/passwd; echo x > new",
+        "1 untracked file (new)",
+    ),
     "an orphan branch": ("git checkout -q --orphan new; git rm -qrf .", "perhaps unsaved work"),
 }
 

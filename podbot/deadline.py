@@ -13,21 +13,41 @@ from typing import Any
 
 Resolve = Callable[[str, int], list[Any]]
 """The TCP addresses of a host and a port, as ``socket.getaddrinfo`` gives them; may block for long."""
+Sooner = Callable[[], float | None]
+
+
+_LOOK = 0.1  # seconds between two looks at whether a point in time comes sooner
 
 
 class Deadline:
-    """A point in time, ``seconds`` from now."""
+    """A point in time, ``seconds`` from now; or sooner.
 
-    def __init__(self, seconds: float) -> None:
+    ``sooner``: asked while something waits; from the first time that it returns a number, so many seconds are left.
+    """
+
+    def __init__(self, seconds: float, sooner: Sooner | None = None) -> None:
         self.seconds = seconds
-        self._end = time.monotonic() + seconds
+        self._begin = time.monotonic()
+        self._sooner = sooner
+
+    @property
+    def _end(self) -> float:
+        return self._begin + self.seconds
 
     def left(self) -> float:
         """The remaining seconds. Raises TimeoutError if there are none."""
-        left = self._end - time.monotonic()
-        if left <= 0:
+        now = time.monotonic()
+        if self._sooner is not None and (seconds := self._sooner()) is not None:
+            self._sooner = None
+            self.seconds = min(self.seconds, now - self._begin + seconds)
+        if self._end <= now:
             raise TimeoutError
-        return left
+        return self._end - now
+
+    def next_wait(self) -> float:
+        """The seconds to wait until this is asked again. Raises TimeoutError if none are left."""
+        left = self.left()
+        return left if self._sooner is None else min(left, _LOOK)
 
     def within(self, seconds: float) -> Deadline:
         """The earlier of this point in time and that in ``seconds`` from now."""

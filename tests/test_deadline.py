@@ -26,6 +26,19 @@ def test_the_remaining_time_and_the_expired_deadline() -> None:
         Deadline(0).left()
 
 
+def test_a_deadline_that_comes_sooner_than_was_asked() -> None:
+    answers: list[float | None] = [None, None, 5.0]
+    deadline = Deadline(1000, lambda: answers.pop(0))
+    assert 5 < deadline.left() <= 1000
+    assert deadline.next_wait() <= 0.1, "so that the question is asked again soon"
+    assert deadline.left() <= 5
+    assert deadline.next_wait() <= 5, "it is asked no more"
+    assert answers == []
+    with pytest.raises(TimeoutError):
+        Deadline(1000, lambda: 0.0).left()
+    assert Deadline(3, lambda: 1000.0).left() <= 3
+
+
 def test_the_earlier_of_two_deadlines() -> None:
     soon, late = Deadline(5), Deadline(1000)
     assert soon.within(10) is soon

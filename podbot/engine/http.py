@@ -119,11 +119,16 @@ class Wire:
 
     def _arm(self) -> None:
         if self.deadline is not None:
-            self.sock.settimeout(self.deadline.left())
+            self.sock.settimeout(self.deadline.next_wait())
 
     def _recv(self) -> bytes:
-        self._arm()
-        return self.sock.recv(_CHUNK)
+        while True:
+            self._arm()
+            try:
+                return self.sock.recv(_CHUNK)
+            except TimeoutError:
+                if self.deadline is None:
+                    raise  # else arming the socket raises it, once the time is over
 
     def _fill(self) -> bool:
         data = self._recv()

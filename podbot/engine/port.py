@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from podbot.frozen import Frozen, field
 
 if TYPE_CHECKING:
+    from podbot.deadline import Sooner
     from podbot.launch.types import ContainerSpec, ExecSpec
 
 ARCHIVE_BLOCK = 512  # bytes of a tar archive; a member's header is one block, and its content is padded to whole ones
@@ -329,7 +330,9 @@ class Engine(Protocol):
 
     def exec_create(self, container: str, spec: ExecSpec) -> str: ...
 
-    def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> ExecStream: ...
+    def exec_start(self, exec_id: str, *, tty: bool, size: Size | None, sooner: Sooner | None = None) -> ExecStream:
+        """``sooner``: see ``deadline.Deadline``."""
+        ...
 
     def exec_inspect(self, exec_id: str) -> ExecState: ...
 

@@ -31,13 +31,17 @@ class EngineStart:
 
     def begin(self, spec: ExecSpec, size: Callable[[], Size | None], wake: Wake, limits: TimeLimits) -> Started:
         """See CommandStart."""
-        del wake  # the engine answers, or its own time limit ends the request
         program = spec.command[0]
         counts = self._counts()
         before = counts.read() if counts is not None else (0, 0)
         exec_id = self._engine.exec_create(self.container, spec)
         try:
-            stream = self._engine.exec_start(exec_id, tty=spec.tty, size=size() if spec.tty else None)
+            stream = self._engine.exec_start(
+                exec_id,
+                tty=spec.tty,
+                size=size() if spec.tty else None,
+                sooner=lambda: limits.engine_after_signal if wake.has_signal else None,
+            )
         except SandboxPaused as exc:
             raise SandboxPaused(**exc.fields | {"container": self.container}) from exc
         except ExecFailed as exc:  # the engine's answer to a start names neither

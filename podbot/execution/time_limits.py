@@ -15,6 +15,7 @@ class TimeLimits(Frozen):
     greeting: float = 2.0  # for the guest to answer at all; without an answer the engine runs the command
     shell: float = 2.0  # for a shell inside the container to send a signal
     start_after_signal: float = 1.0  # for the guest to answer once a signal has arrived
+    engine_after_signal: float = 5.0  # the same, for the engine, which has started the command then or never does
     looks: tuple[float, ...] = (0.1, 0.3, 0.7, 1.5)  # after Ctrl-Z, at which the command's processes are checked
 
 

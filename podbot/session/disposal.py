@@ -41,7 +41,7 @@ class Disposal(Frozen):
 
 def dispose(engine: Engine, what: Disposal, directory: SessionDirectory, emit: Emit, *, agent_ran: bool = True) -> None:
     """Remove the container or keep it, and report which. Raises ContainerError subclasses."""
-    unsaved = _worth_keeping(engine, what, emit) if agent_ran else None
+    unsaved = _worth_keeping(engine, what, directory.record.guest, emit) if agent_ran else None
     # Checked after the search for unsaved work, because a `podbot stop` can interrupt that search.
     if agent_ran and what.keep == "when_unsaved" and directory.being_stopped():
         return  # podbot stop searches by itself, and then owns the container and its record
@@ -55,14 +55,17 @@ def dispose(engine: Engine, what: Disposal, directory: SessionDirectory, emit: E
     emit(Event("debug", "container.removed", f"removed the sandbox {what.container}"))
 
 
-def _worth_keeping(engine: Engine, what: Disposal, emit: Emit) -> str | None:
-    """The unsaved work of a container that is to be kept, or empty when it is always kept; None to remove it."""
+def _worth_keeping(engine: Engine, what: Disposal, guest: str | None, emit: Emit) -> str | None:
+    """The unsaved work of a container that is to be kept, or empty when it is always kept; None to remove it.
+
+    ``guest``: see ``run_exec``.
+    """
     if what.keep != "when_unsaved" or what.clone is None:
         return "" if what.keep == "always" else None
     from podbot.session.unsaved import examine, since_of
 
     emit(Event("info", "clone.examine", f"looking for unsaved work in {what.clone}"))
-    unsaved = examine(engine, what.container, what.clone, since_of(what.labels, 0))
+    unsaved = examine(engine, what.container, what.clone, since_of(what.labels, 0), guest=guest)
     return str(unsaved) if unsaved else None
 
 

@@ -150,10 +150,13 @@ class Examination:
             names.append(_short(name))
 
 
-def examine(engine: Engine, container: str, directory: str, since: str, *, seconds: float = SECONDS) -> Unsaved:
+def examine(
+    engine: Engine, container: str, directory: str, since: str, *, guest: str | None = None, seconds: float = SECONDS
+) -> Unsaved:
     """The unsaved work in the clone in ``directory`` of a running container; false when there is none.
 
-    ``since``: when the session began, ISO 8601. Never raises PodbotError: any failure becomes a doubt.
+    ``since``: when the session began, ISO 8601. ``guest``: see ``run_exec``. Never raises PodbotError: any failure
+    becomes a doubt.
     """
     wake = Wake()  # a separate one: only the deadline ends this, not a second Ctrl-C, which would count as a doubt
     found = Examination()
@@ -165,7 +168,7 @@ def examine(engine: Engine, container: str, directory: str, since: str, *, secon
         stdin=False,
     )
     try:
-        status = run_fed(engine, container, spec, wake, out=lines, seconds=seconds)
+        status = run_fed(engine, container, spec, wake, out=lines, seconds=seconds, guest=guest)
     except PodbotError as exc:
         return Unsaved(doubt=f"it could not be examined ({exc.message[:200]})")
     finally:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from podbot.deadline import Sooner
 from podbot.engine.port import (
     BindMount,
     Confinement,
@@ -292,7 +293,8 @@ class FakeEngine:
             self.sessions[ident] = Session(found.info.id, spec, command, _FIRST_PID + 1 + number)
             return ident
 
-    def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:
+    def exec_start(self, exec_id: str, *, tty: bool, size: Size | None, sooner: Sooner | None = None) -> SocketStream:
+        del sooner  # nothing here waits
         with self._call("exec_start", exec_id):
             session = self._session(exec_id)
             if session.started or tty != session.spec.tty:

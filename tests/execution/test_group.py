@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from podbot.deadline import Sooner
 from podbot.engine.port import Size
 from podbot.engine.transport import SocketStream
 from podbot.errors import EngineGone, EngineStorageFull, ExecFailed
@@ -100,8 +101,8 @@ class Reset(SocketStream):
 
 
 class Resetting(FakeEngine):
-    def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:
-        with contextlib.closing(super().exec_start(exec_id, tty=tty, size=size)) as stream:
+    def exec_start(self, exec_id: str, *, tty: bool, size: Size | None, sooner: Sooner | None = None) -> SocketStream:
+        with contextlib.closing(super().exec_start(exec_id, tty=tty, size=size, sooner=sooner)) as stream:
             return Reset(socket.socket(fileno=os.dup(stream.fileno())), b"")
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from podbot.errors import EngineGone
 from podbot.session.unsaved import PARTS, SCRIPT, Examination, Unsaved, examine, since_of
 from podbot.testing import ExecPeer, FakeEngine, ScriptedExec
+from tests.execution.guests import guests
 from tests.session.plans import SESSION, made
 from tests.session.real import GIT_ENV, commit, git, server, shell, with_git
 
@@ -33,10 +35,10 @@ def clone(base: str) -> str:
     return path
 
 
-def found_in(directory: str, **options: float) -> Unsaved:
+def found_in(directory: str) -> Unsaved:
     engine = with_git()
     made(engine, SESSION)
-    return examine(engine, SESSION, directory, SINCE, **options)
+    return examine(engine, SESSION, directory, SINCE)
 
 
 def write(directory: str, name: str, text: str = "x\n") -> None:
@@ -49,6 +51,17 @@ def write(directory: str, name: str, text: str = "x\n") -> None:
 def test_a_fresh_clone_has_no_unsaved_work(clone: str) -> None:
     assert found_in(clone) == Unsaved(names={"worktrees": ()})
     assert not found_in(clone)
+
+
+def test_the_guest_searches_where_there_is_one(clone: str, short_path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine reads the sandbox's files before it runs a command, and waits for ever at a FIFO."""
+    for name, value in GIT_ENV.items():
+        monkeypatch.setenv(name, value)
+    write(clone, "new.txt")
+    engine = FakeEngine()  # it knows no container
+    with guests(Path(short_path)) as at:
+        found = examine(engine, SESSION, clone, SINCE, guest=at.directory)
+    assert str(found) == "1 untracked file (new.txt)"
 
 
 def test_pushed_work_is_saved(clone: str) -> None:

@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from podbot.errors import ContainerNotFound
 from podbot.launch.command import ExecSpec
 
 _NAME_MARKS = {ord(char): None for char in "_.-"}
+# Podman detaches a terminal exec on ctrl-p ctrl-q unless other keys are set, and the API has no value for
+# "never". A sequence that is never typed comes closest.
+_NO_DETACH = ",".join(["ctrl-^", "ctrl-]"] * 8)
+
+
+def exec_body(spec: ExecSpec) -> dict[str, Any]:
+    """The request for a command whose streams are attached."""
+    return {
+        "Cmd": list(spec.command),
+        "Env": [f"{name}={value}" for name, value in spec.env.items()],
+        "Tty": spec.tty,
+        "AttachStdin": spec.stdin,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "WorkingDir": spec.workdir or "",
+        "User": spec.user or "",
+        "DetachKeys": _NO_DETACH,
+    }
 
 
 def not_text(spec: ExecSpec) -> str | None:

@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from socket import socket
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from podbot.deadline import Deadline
+from podbot.deadline import Deadline, Sooner
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.http import BadResponse, Response, Wire
-from podbot.engine.podman import account_files, deep_layers, rest_answers
+from podbot.engine.podman import deep_layers, rest_answers
+from podbot.engine.podman.account_files import AccountFiles, account_files
 from podbot.engine.podman.leftovers import lives
 from podbot.engine.podman.mapping import check, check_made, check_started, create_error, reason_of, refusal, start_error
-from podbot.engine.podman.request_text import named, not_text, quote
+from podbot.engine.podman.request_text import exec_body, named, not_text, quote
 from podbot.engine.podman.words import WORDS, dial_stdio
 from podbot.engine.port import (
     Confinement,
@@ -56,6 +57,7 @@ class RestLimits(Frozen):
 
     patience: float = 120.0  # for one ordinary request; an engine under load took 20 s to start a container
     check: float = TIMEOUT  # for the health check
+    exec_start: float = 30.0  # to start a command, which takes 0.1 s; an agent can have the engine wait for ever
     upload_rate: int = 128 * 1024  # bytes a second: what an upload, which may go over ssh, has beyond that
     young: float = 1.0  # for which an idle connection is reused; older ones may have been closed by the engine
     # Between attempts at what Podman 4.3 refuses, and does a moment later: to remove a container whose first process
@@ -71,9 +73,6 @@ _T = TypeVar("_T")
 # Said of a user who has a range, too, when several containers were created at once.
 _NO_RANGE = "keep-id requires additional UIDs or GIDs"
 _NOT_RUNNING = "top can only be used on running containers"  # Podman 5.4's reason, with status 500
-# Podman detaches a terminal exec on ctrl-p ctrl-q unless other keys are set, and the API has no value for
-# "never". A sequence that is never typed comes closest.
-_NO_DETACH = ",".join(["ctrl-^", "ctrl-]"] * 8)
 
 
 class RestEngine:
@@ -93,6 +92,7 @@ class RestEngine:
         self._connect = connect
         self._wire: Wire | None = None
         self._used = 0.0
+        self.accounts: dict[str, AccountFiles] = {}  # of the containers of commands that are not started yet
 
     @property
     def words(self) -> EngineWords:
@@ -269,10 +269,15 @@ class RestEngine:
         self._shaped(lambda: networks.remove_network(self._call, named(network), labels))
 
     def start(self, container: str) -> None:
-        if self.local and (odd := account_files.odd_in(self._call("GET", f"/containers/{named(container)}/json"))):
+        if odd := self._account_files(container).odd():
             raise StartFailed(container=container, reason=odd)
         response = self._call("POST", f"/containers/{named(container)}/start")
         check_started(response, container)
+
+    def _account_files(self, container: str) -> AccountFiles:
+        return (
+            account_files(self._call("GET", f"/containers/{named(container)}/json")) if self.local else AccountFiles()
+        )
 
     def stop(self, container: str, *, seconds: int) -> None:
         self._ending.stop(self._container(container), seconds)
@@ -351,27 +356,22 @@ class RestEngine:
         if (changed := not_text(spec)) is not None:  # the engine would replace it by U+FFFD, and say nothing
             reason = f"{changed} is not UTF-8, which the engine cannot pass unchanged"
             raise ExecFailed(container=container, command=spec.command[0], reason=reason)
-        body = {
-            "Cmd": list(spec.command),
-            "Env": [f"{name}={value}" for name, value in spec.env.items()],
-            "Tty": spec.tty,
-            "AttachStdin": spec.stdin,
-            "AttachStdout": True,
-            "AttachStderr": True,
-            "WorkingDir": spec.workdir or "",
-            "User": spec.user or "",
-            "DetachKeys": _NO_DETACH,
-        }
-        response = self._call("POST", f"/containers/{named(container)}/exec", body)
+        accounts = self._account_files(container)
+        if odd := accounts.odd():
+            raise ExecFailed(container=container, command=spec.command[0], reason=odd)
+        response = self._call("POST", f"/containers/{named(container)}/exec", exec_body(spec))
         if response.status >= 400:
             check_made(response, container, spec.command[0], lambda: self._ending.is_lost(self._recorded(container)))
-        return self._read(response, rest_answers.identifier)
+        made = self._read(response, rest_answers.identifier)
+        self.accounts[made] = accounts
+        return made
 
-    def exec_start(self, exec_id: str, *, tty: bool, size: Size | None) -> SocketStream:
+    def exec_start(self, exec_id: str, *, tty: bool, size: Size | None, sooner: Sooner | None = None) -> SocketStream:
         body: dict[str, Any] = {"Detach": False, "Tty": tty}
         if tty and size is not None:
             body |= {"h": size.rows, "w": size.columns}
-        deadline = Deadline(self._limits.patience)
+        deadline = Deadline(self._limits.exec_start, sooner)
+        accounts = self.accounts.pop(exec_id, AccountFiles())
         wire = Wire(self._connect(self._endpoint, DIAL, deadline), deadline)
         headers = {"Content-Type": "application/json", "Connection": "Upgrade", "Upgrade": "tcp"}
         try:
@@ -379,12 +379,11 @@ class RestEngine:
             head = wire.read_head()
             if head.status != 101:
                 raise start_error(Response(head.status, head.headers, wire.read_body(head)))
-        except (OSError, BadResponse) as exc:
+        except (OSError, BadResponse, ContainerError) as exc:
             wire.sock.close()
-            raise self._gone(exc, deadline) from exc
-        except ContainerError:
-            wire.sock.close()
-            raise
+            if isinstance(exc, TimeoutError) and (odd := accounts.release()):
+                raise ExecFailed(container="", command="", reason=odd) from exc
+            raise exc if isinstance(exc, ContainerError) else self._gone(exc, deadline) from exc
         return SocketStream(wire.sock, wire.take_leftover())
 
     def exec_inspect(self, exec_id: str) -> ExecState:

@@ -1,10 +1,11 @@
-"""What a stopped container has in place of its account files is found before the engine opens it."""
+"""What a container has in place of its account files is found before the engine opens it, or let go afterwards."""
 
 from __future__ import annotations
 
 import json
 import os
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.engine.http import Response
-from podbot.engine.podman.account_files import odd_in
-from podbot.errors import StartFailed
-from tests.engine.podman.serve import Serve
+from podbot.engine.podman.account_files import AccountFiles, account_files
+from podbot.engine.podman.rest import RestLimits
+from podbot.errors import ExecFailed, StartFailed
+from tests.engine.podman.serve import TRUE, Serve
 from tests.engine.serving import http
+from tests.waiting import attempts
 
 
 @pytest.fixture
@@ -36,7 +39,11 @@ def document(layers: tuple[Path, Path]) -> str:
 
 
 def found(layers: tuple[Path, Path]) -> str:
-    return odd_in(Response(200, {}, document(layers).encode()))
+    return account_files(Response(200, {}, document(layers).encode())).odd()
+
+
+def no_sleep(_seconds: float) -> None:
+    pass
 
 
 def unix_socket(path: Path) -> None:
@@ -94,14 +101,16 @@ def test_a_container_of_which_no_layer_is_known_is_not_looked_for_in_the_working
 ) -> None:
     (tmp_path / "etc").symlink_to("/etc")
     monkeypatch.chdir(tmp_path)
-    assert odd_in(Response(200, {}, b'{"GraphDriver": {}}')) == ""
+    assert account_files(Response(200, {}, b'{"GraphDriver": {}}')).odd() == ""
 
 
 @given(
-    st.sampled_from([200, 404, 500]), st.sampled_from(["", "[]", "null", "{}", '{"GraphDriver": {"Data": 3}}', "{x"])
+    st.sampled_from([200, 404, 500]),
+    st.sampled_from(["", "[]", "null", "{}", '{"GraphDriver": {"Data": 3}}', "{x", '{"State": {"Pid": "1"}}']),
 )
 def test_what_cannot_be_told_is_left_to_the_engine(status: int, text: str) -> None:
-    assert odd_in(Response(status, {}, text.encode())) == ""
+    found = account_files(Response(status, {}, text.encode()))
+    assert (found.odd(), found.release(sleep=no_sleep)) == ("", "")
 
 
 def test_such_a_container_is_not_started(serve: Serve, layers: tuple[Path, Path]) -> None:
@@ -110,3 +119,90 @@ def test_such_a_container_is_not_started(serve: Serve, layers: tuple[Path, Path]
     with pytest.raises(StartFailed, match="its /etc/passwd is a FIFO"):
         engine.start("c")
     assert [request.method for request in server.requests] == ["GET"]
+
+
+def test_a_command_is_not_run_by_the_engine_in_such_a_container(serve: Serve, layers: tuple[Path, Path]) -> None:
+    """The engine would have hung for everybody, and the command's start could not be ended."""
+    os.mkfifo(layers[0] / "etc" / "group")
+    engine, server = serve(http(200, document(layers)))
+    with pytest.raises(ExecFailed, match="its /etc/group is a FIFO"):
+        engine.exec_create("c", TRUE)
+    assert [request.method for request in server.requests] == ["GET"]
+
+
+PID = 7
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> tuple[AccountFiles, Path, str]:
+    """A container that runs, its directory /etc, and a /proc in which its first process is."""
+    etc = tmp_path / "root" / "etc"
+    etc.mkdir(parents=True)
+    (tmp_path / "proc" / str(PID)).mkdir(parents=True)
+    (tmp_path / "proc" / str(PID) / "root").symlink_to(tmp_path / "root")
+    return AccountFiles(pid=PID), etc, str(tmp_path / "proc")
+
+
+def reader(path: Path) -> threading.Thread:
+    """Opens ``path`` for reading and reads it, as an engine does."""
+    thread = threading.Thread(target=path.read_bytes, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_an_engine_that_waits_at_a_fifo_is_let_go(running: tuple[AccountFiles, Path, str]) -> None:
+    accounts, etc, proc = running
+    for name in ("passwd", "group"):
+        os.mkfifo(etc / name)
+        waiting = reader(etc / name)
+        found = ""
+        for _ in attempts("the engine to be let go"):
+            found = accounts.release(proc=proc, sleep=no_sleep) or found
+            if not waiting.is_alive():
+                break
+        assert found == f"its /etc/{name} is a FIFO, at which the engine waited"
+
+
+def test_at_a_fifo_where_nobody_waits_nothing_is_said(running: tuple[AccountFiles, Path, str]) -> None:
+    accounts, etc, proc = running
+    os.mkfifo(etc / "passwd")
+    (etc / "group").write_text("x")
+    assert accounts.release(proc=proc, sleep=no_sleep) == ""
+
+
+@pytest.mark.parametrize("where", ["etc/passwd", "etc"])
+def test_no_link_of_the_container_is_followed_to_let_the_engine_go(
+    running: tuple[AccountFiles, Path, str], tmp_path: Path, where: str
+) -> None:
+    """It would lead to a FIFO of the host's, whose reader would read an end that nobody wrote."""
+    accounts, etc, proc = running
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    os.mkfifo(outside / "passwd")
+    reads = os.open(outside / "passwd", os.O_RDONLY | os.O_NONBLOCK)
+    if where == "etc":
+        etc.rmdir()
+        etc.symlink_to(outside)
+    else:
+        (etc / "passwd").symlink_to(outside / "passwd")
+    assert accounts.release(proc=proc, sleep=no_sleep) == ""
+    os.close(reads)
+
+
+def test_a_start_that_hangs_at_a_fifo_ends_with_that_reason(
+    serve: Serve, running: tuple[AccountFiles, Path, str]
+) -> None:
+    """The agent put it there between podbot's look and the engine's."""
+    accounts, _, _ = running
+    released: list[str] = []
+
+    class Released(AccountFiles):
+        def release(self, **_options: object) -> str:
+            released.append("released")
+            return "its /etc/passwd is a FIFO, at which the engine waited"
+
+    engine, _ = serve(lambda _request, sock: sock.recv(1) and None, limits=RestLimits(exec_start=0.02))
+    engine.accounts["e"] = Released(pid=accounts.pid)
+    with pytest.raises(ExecFailed, match="at which the engine waited"):
+        engine.exec_start("e", tty=False, size=None)
+    assert released

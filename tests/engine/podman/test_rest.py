@@ -290,7 +290,7 @@ def test_a_command_in_a_container_that_podman_has_forgotten_is_refused_with_that
     found = json.loads(recorded()["inspect"]["body"])
     found["State"] |= {"Status": state, "Pid": 0}
     ending = Ending(local, alive=lambda: {found["Id"]: 8} if alive else {})
-    engine, _ = serve(replay("exec_stopped"), http(200, json.dumps(found)), ending=ending)
+    engine, _ = serve(replay("inspect"), replay("exec_stopped"), http(200, json.dumps(found)), ending=ending)
     with pytest.raises(ExecFailed) as caught:
         engine.exec_create("c", TRUE)
     assert caught.value.reason == reason
@@ -351,11 +351,11 @@ def test_what_is_not_utf_8_is_refused_and_not_changed(serve: Serve, spec: ExecSp
 
 
 def test_exec_create_sends_everything_in_the_body(serve: Serve) -> None:
-    engine, server = serve(replay("exec_create"))
+    engine, server = serve(replay("inspect"), replay("exec_create"))
     spec = ExecSpec(command=("env", "x"), workdir="/w", env={"TOKEN": "s3cret"}, tty=True, stdin=False, user="0")
     exec_id = engine.exec_create("c", spec)
     assert len(exec_id) == 64
-    (request,) = server.requests
+    _, request = server.requests
     assert "s3cret" not in request.target + str(request.headers)
     body = json.loads(request.body)
     assert len(body.pop("DetachKeys").split(",")) == 16

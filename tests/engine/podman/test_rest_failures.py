@@ -41,7 +41,7 @@ from podbot.errors import (
 from podbot.launch.types import ExecSpec
 from tests.engine.podman.serve import SPEC, TRUE, Serve
 from tests.engine.serving import Answer, Drip, http, raw, replay
-from tests.waiting import pause
+from tests.waiting import HANG, pause
 
 
 @pytest.fixture
@@ -168,12 +168,26 @@ def test_an_engine_that_closes_in_the_middle_is_reported_as_gone(serve: Serve, n
 
 @pytest.mark.parametrize("name", CALLS)
 def test_an_engine_that_says_nothing(serve: Serve, name: str) -> None:
-    limits = RestLimits(patience=0.02, check=0.02)
+    limits = RestLimits(patience=0.02, check=0.02, exec_start=0.02)
     engine, _ = serve(lambda _request, sock: sock.recv(1) and None, limits=limits, connect=connected_in_time)
     call = (lambda e: e.stop("c", seconds=0)) if name == "stop" else CALLS[name]
     with pytest.raises(HealthCheckFailed if name == "ping" else EngineGone) as caught:
         call(engine)
     assert "no whole answer within" in caught.value.fields["reason"]
+
+
+def test_a_start_that_hangs_ends_soon_after_a_signal(serve: Serve) -> None:
+    """`podbot exec` ignored TERM for six minutes."""
+    engine, _ = serve(lambda _request, sock: sock.recv(1) and None, limits=RestLimits(exec_start=HANG))
+    looks = []
+
+    def sooner() -> float | None:
+        looks.append(1)
+        return 0.0 if len(looks) == 3 else None
+
+    with pytest.raises(EngineGone):
+        engine.exec_start("e", tty=False, size=None, sooner=sooner)
+    assert len(looks) == 3
 
 
 @pytest.mark.parametrize(
@@ -190,7 +204,7 @@ def test_an_engine_that_drips_has_one_deadline(serve: Serve, name: str, where: s
         "rest": head + b"\r\n",
     }
     drip = Drip(b"HTTP/1.1 200 OK\r\nX: " if where == "head" else b"", start=starts[where])
-    engine, server = serve(drip, limits=RestLimits(patience=0.1, check=0.1), connect=connected_in_time)
+    engine, server = serve(drip, limits=RestLimits(patience=0.1, check=0.1, exec_start=0.1), connect=connected_in_time)
     call = (lambda e: e.stop("c", seconds=0)) if name == "stop" else CALLS[name]
     with pytest.raises(HealthCheckFailed if name == "ping" else EngineGone) as caught:
         call(engine)
