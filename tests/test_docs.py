@@ -244,10 +244,22 @@ def test_python_examples_use_only_names_that_the_page_defines(page: Path) -> Non
     assert used - defined == set()
 
 
-def test_files_named_in_the_security_model_exist() -> None:
-    named = re.findall(r"`((?:podbot|tests|e2e)/[\w/]+(?:\.py|/))`", read(DOCS / "explanation" / "security-model.md"))
+@pytest.mark.parametrize("page", ["security-model", "attacks"])
+def test_files_named_in_the_security_model_exist(page: str) -> None:
+    named = re.findall(r"`((?:podbot|tests|e2e)/[\w/]+(?:\.py|/))`", read(DOCS / "explanation" / f"{page}.md"))
     assert len(named) > 20
     assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_each_test_that_is_named_for_an_attack_is_in_its_file() -> None:
+    page = read(DOCS / "explanation" / "attacks.md")
+    named = [
+        (path, name)
+        for path, names in re.findall(r"`((?:tests|e2e)/[\w/]+\.py)` \(([^)]*)\)", page)
+        for name in re.findall(r"`(test_\w+)`", names)
+    ]
+    assert len(named) > 100
+    assert [(path, name) for path, name in named if f"def {name}(" not in read(ROOT / path)] == []
 
 
 def test_the_readme_is_read_in_a_minute() -> None:
