@@ -258,6 +258,8 @@ def test_opencode_starts_what_a_planted_file_names_and_podbot_reports_it(make: M
         command = ["sh", "-c", f"touch {run.workspace}/ran-server; sleep 2"]
         with open(os.path.join(run.workspace, "opencode.json"), "w", encoding="utf-8") as file:
             json.dump({"mcp": {"planted": {"type": "local", "command": command, "enabled": True}}}, file)
+        with open(os.path.join(run.workspace, "tui.json"), "w", encoding="utf-8") as file:
+            json.dump({"plugin": ["./e.ts"]}, file)
         plugins = os.path.join(run.workspace, ".opencode", "plugin")
         os.makedirs(plugins)
         with open(os.path.join(plugins, "planted.js"), "w", encoding="utf-8") as file:
@@ -267,6 +269,7 @@ def test_opencode_starts_what_a_planted_file_names_and_podbot_reports_it(make: M
         assert (done.returncode, "podbot-mock-answer" in done.stdout) == (0, True), done.stderr
         assert "opencode reads settings from the workspace" in done.stderr
         assert "opencode.json" in done.stderr
+        assert "tui.json" in done.stderr
         assert ran(run.workspace) == ["ran-plugin", "ran-server"]
 
 

@@ -120,6 +120,13 @@ def test_a_login_is_not_copied_through_the_agents_link(kept: tuple[World, str, s
     assert os.listdir(workspace) == []
 
 
+def test_a_fifo_in_place_of_a_login_does_not_hold_up_the_start(world: World) -> None:
+    planted = "rm -r /root/.codex; mkdir /root/.codex; mkfifo /root/.codex/auth.json"
+    with kept_by(world, planted, read_only=False) as (_, name, _workspace):
+        world.podbot("start", name, check=True)
+        assert world.podbot("exec", name, "cat", "/root/.codex/auth.json", check=True).stdout.startswith("{")
+
+
 def test_a_link_in_place_of_the_workspace_is_refused(kept: tuple[World, str, str]) -> None:
     world, name, workspace = kept
     os.rename(workspace, f"{workspace}.away")
