@@ -6,6 +6,7 @@ from podbot.guard import files, gitdirs
 from podbot.guard.catalogue import RULES
 from podbot.guard.content import PARTIAL, Budget, most, value
 from podbot.guard.marks import GIT_OR_SHELL, Mark
+from podbot.guard.tree import Over
 from podbot.guard.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -63,10 +64,21 @@ class Reading:
             self._note(scan, path, rule, (stamp, whole, whole), files.changed(found))
 
     def parse(self, scan: Scan) -> None:
-        """The files that need a parser come last, so that none of them can use up the time for the rest."""
-        for path, name, rule, known, data, changed in self._later:
-            scan.check(0)
-            self._note(scan, path, rule, (*known[:2], self.parsed(scan, rule, name, data)), changed)
+        """The files that need a parser come last, so that none of them can use up the time for the rest.
+
+        Of those for which there is no time left every byte counts. Raises Over.
+        """
+        later = iter(self._later)
+        for read in later:
+            path, name, rule, known, data, changed = read
+            try:
+                scan.check(0)
+                self._note(scan, path, rule, (*known[:2], self.parsed(scan, rule, name, data)), changed)
+            except Over:
+                for rest in (read, *later):
+                    self.values[rest.path] = (*rest.known[:2], rest.known[1])
+                    scan.mark_unparsed(rest.path, Mark(rest.rule, rest.known[1], "", rest.changed))
+                raise
 
     def parsed(self, scan: Scan, rule: str, name: str, data: bytes) -> str:
         """The value of a file that was read. Raises Over, also in the middle of a parser."""

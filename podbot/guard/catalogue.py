@@ -49,7 +49,8 @@ RULES: Mapping[str, Rule] = {
         GIT_OR_SHELL,
         ".mise.toml mise.toml .mise.*.toml mise.*.toml .mise/** mise/config.toml mise/config.*.toml"
         " mise/conf.d/** mise/tasks/** .config/mise.toml .config/mise.*.toml"
-        " .config/mise/** .miserc.toml .miserc.*.toml .config/miserc.toml .rtx.toml .rtx.*.toml",
+        " .config/mise/** .mise-tasks/** mise-tasks/** .miserc.toml .miserc.*.toml .config/miserc.toml .rtx.toml"
+        " .rtx.*.toml",
         "mise",
         "it sets variables, and runs hooks, at `cd`",
     ),
@@ -95,7 +96,7 @@ RULES: Mapping[str, Rule] = {
     "zed": Rule(EDITOR, ".zed/**", "Zed", "tasks and settings name programs"),
     "editors": Rule(
         EDITOR,
-        ".helix/** .fleet/** .theia/** *.sublime-project .externalToolBuilders/** .kateproject .lazygit.yml",
+        ".helix/** .nova/** .fleet/** .theia/** *.sublime-project .externalToolBuilders/** .kateproject .lazygit.yml",
         "an editor",
         "project settings name programs",
     ),
@@ -105,7 +106,8 @@ RULES: Mapping[str, Rule] = {
         AGENT,
         ".claude/settings.json .claude/settings.local.json .claude/CLAUDE.md .claude/hooks/** .claude/commands/**"
         " .claude/agents/** .claude/skills/** .claude/plugins/** .claude/rules/** .claude/output-styles/**"
-        " .claude/workflows/** .claude-plugin/**",
+        " .claude/workflows/** .claude/agent-memory/** .claude/scheduled_tasks.json .claude/loop.md"
+        " .claude/launch.json .claude-plugin/**",
         "Claude Code",
         "hooks run, permissions hold, and instructions are obeyed",
     ),
@@ -128,26 +130,29 @@ RULES: Mapping[str, Rule] = {
         AGENT,
         ".windsurf/** .windsurfrules .clinerules .clinerules/** .roo/** .roomodes .roorules .continue/** .continuerules"
         " .junie/** .kiro/** .amazonq/** .goosehints .aider.conf.yml .crush.json crush.json .crush/** .factory/**"
-        " .trae/** .augment/** .qwen/** .rules .rovodev/** .goose/** .agent/** .kilocode/**",
+        " .trae/** .augment/** .pi/** .amp/** .vibe/** .openhands/** .cline/** .kilo/** .qwen/** .rules .rovodev/**"
+        " .goose/** .agent/** .kilocode/**",
         "other agents",
         "rules, tools and MCP servers of the project",
     ),
     "instructions": Rule(
         AGENT,
-        "AGENTS.md AGENTS.override.md AGENT.md CLAUDE.md CLAUDE.local.md CONTEXT.md GEMINI.md QWEN.md"
+        "AGENTS.md AGENTS.override.md AGENT.md CLAUDE.md CLAUDE.local.md CONTEXT.md GEMINI.md QWEN.md WARP.md"
         " .github/copilot-instructions.md .github/instructions/** .github/agents/** .github/prompts/**"
-        " .github/hooks/** .github/skills/**",
+        " .github/hooks/** .github/skills/** .github/chatmodes/** .github/lsp.json",
         "agents",
         "an agent takes it as its operator's instructions",
     ),
     # 4: built, tested or installed
     "make": Rule(
         BUILD,
-        "Makefile makefile GNUmakefile Justfile justfile .justfile Taskfile.yml Taskfile.yaml taskfile.yml"
-        " taskfile.yaml Rakefile rakefile noxfile.py tox.ini dodo.py fabfile.py SConstruct SConscript"
+        "Makefile makefile GNUmakefile Makefile.* makefile.* GNUmakefile.* *.mk *.mk.sh s.Makefile SCCS/s.Makefile"
+        " RCS/Makefile,v Justfile justfile justFile JUSTFILE .justfile Taskfile.yml Taskfile.yaml taskfile.yml"
+        " taskfile.yaml Rakefile rakefile Rakefile.rb rakefile.rb noxfile.py tox.ini tox.toml wscript Makefile.PL"
+        " Build.PL dodo.py fabfile.py SConstruct SConscript"
         " CMakeLists.txt CMakePresets.json CMakeUserPresets.json meson.build BUILD BUILD.bazel WORKSPACE"
         " WORKSPACE.bazel MODULE.bazel .bazelrc .bazeliskrc tools/bazel .buckconfig build.ninja configure Earthfile"
-        " Tiltfile dagger.json build.zig build.zig.zon",
+        " Tiltfile dagger.json build.zig build.zig.zon conanfile.py ansible.cfg .west/config",
         "make and similar tools",
         "it runs at the next build",
     ),
@@ -155,7 +160,8 @@ RULES: Mapping[str, Rule] = {
     "node": Rule(
         BUILD,
         ".npmrc .yarnrc .yarnrc.yml .yarn/releases/** .yarn/plugins/** .pnpmfile.cjs .pnpmfile.mjs"
-        " pnpm-workspace.yaml bunfig.toml .puppeteerrc.cjs .node-gyp/** binding.gyp .pnp.cjs .pnp.js .pnp.loader.mjs",
+        " pnpm-workspace.yaml package.yaml package.json5 bunfig.toml .yarn/sdks/** .puppeteerrc.cjs .node-gyp/**"
+        " binding.gyp .pnp.cjs .pnp.js .pnp.loader.mjs",
         "npm, pnpm, yarn, bun",
         "it sets where packages come from, and which program installs them",
     ),
@@ -167,14 +173,16 @@ RULES: Mapping[str, Rule] = {
         " .prettierrc.cjs .prettierrc.mjs .prettierrc.json .prettierrc.yml .prettierrc.yaml .prettierrc.toml"
         " .prettierrc.json5 .prettierrc.ts .prettierrc.mts .prettierrc.cts .stylelintrc .stylelintrc.js"
         " .stylelintrc.cjs .stylelintrc.mjs .stylelintrc.json .stylelintrc.yml .stylelintrc.yaml .mocharc.yaml"
-        " .mocharc.jsonc gulpfile.js gulpfile.ts Gruntfile.js .mocharc.js .mocharc.cjs .mocharc.json .mocharc.yml"
-        " karma.conf.js",
+        " .mocharc.jsonc gulpfile.* vitest.workspace.* Gruntfile.* .mocharc.js .mocharc.cjs .mocharc.json .mocharc.yml"
+        " karma.conf.* webpack.config.babel.js .oxlintrc.json .markdownlint-cli2.* .changeset/config.json .storybook/**"
+        " .vitepress/**",
         "JavaScript tools",
         "it is code that the tool loads, or names it; also from an editor's plugin",
     ),
     "python": Rule(
         BUILD,
-        "conftest.py setup.py sitecustomize.py usercustomize.py *.pth pytest.ini setup.cfg mypy.ini"
+        "conftest.py setup.py entry_points.txt *.egg-link pdm_build.py sitecustomize.py usercustomize.py *.pth"
+        " pytest.ini setup.cfg mypy.ini"
         " .mypy.ini .pylintrc pylintrc .pylintrc.toml pylintrc.toml .pytest.ini pytest.toml .pytest.toml .flake8"
         " .coveragerc mkdocs.yml mkdocs.yaml docs/conf.py doc/conf.py docs/source/conf.py .pdbrc .pythonrc.py"
         " pip.conf .condarc hatch_build.py pixi.toml",
@@ -201,16 +209,16 @@ RULES: Mapping[str, Rule] = {
     ),
     "rust": Rule(
         BUILD,
-        "build.rs .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain",
+        "build.rs .config/nextest.toml .cargo/config.toml .cargo/config rust-toolchain.toml rust-toolchain",
         "cargo, rustup",
         "it runs, or chooses what runs, at a build; also from an editor's language server",
     ),
     "jvm": Rule(
         BUILD,
         "build.gradle build.gradle.kts settings.gradle settings.gradle.kts init.gradle gradle.properties gradlew"
-        " gradle/wrapper/** buildSrc/** pom.xml mvnw .mvn/** build.xml build.sbt build.sc project/plugins.sbt"
+        " gradle/wrapper/** buildSrc/** pom.xml mvnw .mvn/** build.xml *.sbt build.sc build.mill project/plugins.sbt"
         " project/build.properties"
-        " deps.edn project.clj",
+        " deps.edn project.clj profiles.clj bb.edn",
         "Gradle, Maven and similar tools",
         "it runs at a build or an import into an IDE",
     ),
@@ -219,7 +227,8 @@ RULES: Mapping[str, Rule] = {
     ),
     "php": Rule(
         BUILD,
-        ".user.ini phpunit.xml phpunit.xml.dist phpstan.neon phpstan.neon.dist .php-cs-fixer.php .php-cs-fixer.dist.php"
+        ".user.ini phpunit.xml phpunit.xml.dist psalm.xml psalm.xml.dist phpcs.xml phpcs.xml.dist .phpcs.xml"
+        " phpstan.neon phpstan.neon.dist phpstan.dist.neon .php-cs-fixer.php .php-cs-fixer.dist.php"
         " artisan",
         "PHP",
         "it is code, or names it",
@@ -234,7 +243,7 @@ RULES: Mapping[str, Rule] = {
     ),
     "dotnet": Rule(
         BUILD,
-        "Directory.Build.props Directory.Build.targets Directory.Build.rsp nuget.config NuGet.Config global.json"
+        "*.props *.targets *.csproj.user Directory.Build.rsp nuget.config NuGet.Config global.json"
         " .config/dotnet-tools.json build.cake *.csproj *.fsproj *.vbproj *.vcxproj",
         ".NET",
         "targets run at a build, also from an editor",
@@ -253,7 +262,7 @@ RULES: Mapping[str, Rule] = {
         ".pre-commit-config.yaml .pre-commit-config.yml .pre-commit-hooks.yaml lefthook.yml lefthook.yaml"
         " lefthook.toml lefthook.json .lefthook.yml .lefthook.yaml .lefthook.toml .lefthook.json lefthook-local.yml"
         " lefthook-local.yaml lefthook-local.toml lefthook-local.json .lefthook-local.yml .lefthook-local.yaml"
-        " .lefthook-local.toml .lefthook-local.json .lefthook/** .lefthook-local/** .husky/** .overcommit.yml"
+        " .lefthook-local.toml .lefthook-local.json .lefthook/** .lefthook-local/** .husky/** .overcommit.yml hk.pkl"
         " .lintstagedrc .lintstagedrc.json .lintstagedrc.js .lintstagedrc.cjs .lintstagedrc.mjs .lintstagedrc.yaml"
         " .lintstagedrc.yml",
         "pre-commit, husky and similar tools",
@@ -261,8 +270,9 @@ RULES: Mapping[str, Rule] = {
     ),
     "containers": Rule(
         BUILD,
-        "Dockerfile Containerfile docker-compose.yml docker-compose.yaml docker-compose.override.yml compose.yml"
-        " compose.yaml compose.override.yaml Vagrantfile skaffold.yaml docker-bake.hcl",
+        "Dockerfile Containerfile docker-compose.yml docker-compose.yaml docker-compose.override.yml"
+        " docker-compose.override.yaml compose.yml"
+        " compose.yaml compose.override.yaml Procfile.* Vagrantfile skaffold.yaml docker-bake.hcl",
         "Docker, Podman",
         "it runs with the host directories that it mounts",
     ),
@@ -270,7 +280,8 @@ RULES: Mapping[str, Rule] = {
         BUILD,
         ".github/workflows/** .github/actions/** action.yml action.yaml .gitlab-ci.yml .circleci/**"
         " Jenkinsfile .travis.yml"
-        " azure-pipelines.yml bitbucket-pipelines.yml .drone.yml .woodpecker.yml .buildkite/** .gitea/workflows/**"
+        " azure-pipelines.yml bitbucket-pipelines.yml .drone.yml .woodpecker.yml .woodpecker/** .teamcity/**"
+        " .buildkite/** .gitea/workflows/**"
         " .forgejo/workflows/**",
         "CI",
         "it runs on your CI with its secrets, once pushed",

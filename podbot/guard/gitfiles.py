@@ -18,6 +18,7 @@ _FILES = {
     # `git instaweb` runs the first one as Perl, and starts a server with the second one, if they exist.
     "gitweb/gitweb_config.perl": "git.instaweb",
     "gitweb/httpd.conf": "git.instaweb",
+    "lazygit.yml": "git.script",  # lazygit reads its settings there, too
 }
 """They count whatever they contain. ``info/exclude``, ``info/sparse-checkout`` and ``shallow`` run and lead nowhere."""
 _ALTERNATES = "objects/info/alternates"

@@ -30,9 +30,16 @@ class Links:
         self._seen: set[tuple[str, str, int]] = set()
 
     def look(self, scan: Scan, where: str, leads: str, rule: str, scope: Scope) -> None:
-        """Record the link at the path ``where``, in a directory of ``scope``, to which ``rule`` applies."""
+        """Record the link at the path ``where``, in a directory of ``scope``, to which ``rule`` applies.
+
+        With an empty rule it is in place of a directory in which rules name some files, such as ``docs``.
+        """
         path, _, name = where.rpartition("/")
         place = gitdirs.behind(scan, leads, os.path.join(scan.root, path))
+        if not rule:
+            if place is not None:
+                self._add(scan, place, scope.below[name])
+            return
         found = None if place is None else locations.read(place, most(rule))
         text = f"link:{leads}"
         if found is not None and scan.has_room(rule, len(found.data)):
@@ -91,7 +98,7 @@ class Links:
         if entry.is_symlink():
             leads = files.link(handle, name)
             rule = rule or (scope.below[name].rule if name in scope.below else "")
-            if leads is not None and rule in RULES:
+            if leads is not None and (rule in RULES or name in scope.below):
                 self.look(scan, where, leads, rule, scope)
         elif entry.is_file(follow_symlinks=False) and rule in RULES and rule != ORDINARY.rule_of(name):
             self._file(scan, handle, where, name, rule)

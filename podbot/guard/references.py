@@ -48,7 +48,6 @@ _HARMLESS = (
     r"npm:(?<=[\w\"' ]@npm:)(?=[^:/\n]*\n|[^:/\n]*[\"',])",  # Yarn's word for a registry
     r"npm:(?<=: \"npm:)(?=[^:/\n]*\"\n)",
     r"patch:(?<=@patch:)[\w.-]+@npm%3A[\w.^~-]+#(?:optional!|~)?builtin<compat/\w+>(?:::version=[\w.]+&hash=\w+)?",
-    r"workspace:(?<=@workspace:)(?![^\n\"']*\.\.)[\w@./-]+",  # a package of this checkout, whose own files count
     r"editable = \"\.\"",  # the checkout itself
     r"virtual = \"\.\"",
     r"\n +remote: \.(?=\n)",
@@ -66,7 +65,9 @@ _SUSPECT = (
         rf"(?=[\"']? ?[:=](?! ?[\"']?{_REGISTRY}\b))"
     ),
 )
-_COMMENT = re.compile(r"(^|\s+)#.*$")  # pip's own
+_WORKSPACE = re.compile(r"workspace:(?<=@workspace:)[^\n\"']*")  # packages of this checkout, whose own files count
+# As pip's own pattern, but that takes time with the square of the blanks before what is no comment.
+_COMMENT, _ONLY_COMMENT = re.compile(r"(^|\s)#.*$"), re.compile(r"\s*#")
 _CODING = re.compile(rb"coding[:=]")
 
 
@@ -115,6 +116,7 @@ def _lines(text: str, hosts: set[str]) -> set[str] | None:
     text = re.sub(_HTTPS, replaced, f"\n{text}\n".replace(_CRATES, _REGISTRY))
     for harmless in _HARMLESS:
         text = re.sub(harmless, "", text)
+    text = _WORKSPACE.sub(_without_workspaces, text)
     kept: set[str] = set()
     for suspect in _SUSPECT:
         for line in _with(re.compile(suspect), text):
@@ -122,6 +124,12 @@ def _lines(text: str, hosts: set[str]) -> set[str] | None:
             if len(kept) > _MOST:
                 return None
     return kept
+
+
+def _without_workspaces(found: re.Match[str]) -> str:
+    if ".." in found[0]:
+        return found[0]
+    return re.sub(r"workspace:(?<=@workspace:)[\w@./-]+", "", f"@{found[0]}")[1:]
 
 
 def _with(pattern: re.Pattern[str], text: str) -> Iterator[str]:
@@ -157,7 +165,7 @@ def _joined(lines: list[str]) -> Iterator[str]:
     """Lines that end in a backslash are continued, but no comment is."""
     parts: list[str] = []
     for line in lines:
-        comment = _COMMENT.match(line)
+        comment = _ONLY_COMMENT.match(line)
         if line.endswith("\\") and not comment:
             parts.append(line.strip("\\"))
         else:

@@ -7,6 +7,8 @@ from podbot.guard.scope import GIT
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from podbot.guard.scope import Scope
 
 
@@ -22,18 +24,20 @@ def _has_head(handle: int) -> bool:
     return any(files.look(handle, name) is not None for name in ("HEAD", "config"))
 
 
-def is_repository(handle: int, path: str, scope: Scope) -> bool:
-    """Whether to scan a directory as a git directory.
+def is_repository(handle: int, path: str, scope: Scope, known: Collection[str] = ()) -> bool:
+    """Whether to scan a directory as a git directory. ``known``: paths of git directories around it.
 
     Below ``modules`` and ``worktrees`` of a git directory, a HEAD or config is enough, because ``.git`` files that lead
-    there are not reported. This excludes ``refs`` and ``logs``, where names are those of branches.
+    there are not reported. This excludes its ``refs`` and ``logs``, where names are those of branches; not a worktree
+    or a submodule of such a name, nor a checkout below a directory of such a name.
     """
     if is_laid_out(handle):
         return _has_head(handle)
     parts = path.split("/") if scope is GIT else []
-    if not ("modules" in parts or "worktrees" in parts) or "refs" in parts or "logs" in parts:
+    if not ("modules" in parts or "worktrees" in parts):
         return False
-    return _has_head(handle)
+    around = ("/".join(parts[:at]) for at, part in enumerate(parts) if part in ("refs", "logs"))
+    return _has_head(handle) and not any(path.endswith("/.git") or path in (".git", *known) for path in around)
 
 
 def birth(git: int) -> int:

@@ -122,7 +122,8 @@ class Scan(Walk):
         if found is None or any(self.roots.get(path, root) != root for path, root in found["roots"].items()):
             self.gap("half of the directories")
             return
-        self._marks = {**{key: Mark(*mark) for key, mark in found["marks"].items()}, **self._marks}
+        for (path, detail), mark in found["marks"].items():
+            self._keep(path, detail, Mark(*mark))
         self.reading.values |= found["values"]
         self.opened |= found["opened"]
         self.entries += found["entries"]
@@ -175,9 +176,22 @@ class Scan(Walk):
         elif room.words < 0:
             self.once(f"more than {self._limits.words >> 20} Mi characters of names and values")
         else:
-            self._marks[path, detail] = found
+            self._keep(path, detail, found)
             return True
         return False
+
+    def _keep(self, path: str, detail: str, found: Mark) -> None:
+        """A file to which two rules apply, as a hook in `.husky`, has the mark of the more dangerous one."""
+        before = self._marks.get((path, detail))
+        if before is None or RULES[found.rule].danger <= RULES[before.rule].danger:
+            self._marks[path, detail] = found
+
+    def mark_unparsed(self, path: str, found: Mark) -> None:
+        """Record a file when the time is up."""
+        self._keep(path, "", found)
+
+    def _is_repository(self, handle: int, path: str, scope: Scope) -> bool:
+        return repositories.is_repository(handle, path, scope, (*self._looked, *self.known_roots))
 
     def _first(self, handle: int, scope: Scope) -> None:
         """Scan the repository at the top of a workspace first, so that other files cannot use up its limits."""
@@ -188,7 +202,7 @@ class Scan(Walk):
             self._repository(handle, ".git", ".git", "")
         elif found is not None:
             gitdirs.git_file(self, handle, ".git", "")
-        if repositories.is_repository(handle, "", scope):
+        if self._is_repository(handle, "", scope):
             self._repository(handle, ".", ".", None)
 
     def _linked(self, workspace: str, git: str) -> None:
@@ -253,7 +267,7 @@ class Scan(Walk):
             self._file(handle, prefix, name, scope, found)
         if ".git" in below:
             self._repository(handle, ".git", f"{prefix}.git", path)
-        if refs and path != ".git" and not path.endswith("/.git") and repositories.is_repository(handle, path, scope):
+        if refs and not (path == ".git" or path.endswith("/.git")) and self._is_repository(handle, path, scope):
             self._repository(handle, ".", path or ".", None, inside=scope is GIT)
         below.sort(key=".git".__eq__)  # the last one is walked first
         return [(name, GIT if name == ".git" else scope.child(name)) for name in below]
@@ -328,9 +342,15 @@ class Scan(Walk):
             rule = ""
         if not rule and name in scope.below:
             rule = scope.below[name].rule
-        if rule:
+        if rule or name in scope.below:
             self.links.look(self, where, leads, rule, scope)
-        elif scope is GIT:
+        if not rule:
+            self._other_link(handle, path, name, scope, leads)
+
+    def _other_link(self, handle: int, path: str, name: str, scope: Scope, leads: str) -> None:
+        """A link to which no rule applies."""
+        where = f"{path}/{name}" if path else name
+        if scope is GIT:
             self._link_of_git(handle, where, name, leads)
         elif scope.links and leads_out(self.root, path, leads):
             found = files.look(handle, name)

@@ -383,3 +383,25 @@ def test_what_exceeds_the_budget_counts_byte_by_byte() -> None:
 
 def test_a_lock_file_is_read_further_than_other_files() -> None:
     assert content.most("locks") > content.most("node.scripts")
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "data"),
+    [
+        ("requirements", "requirements.txt", b"./a" + b" " * 200_000 + b"b"),
+        ("locks", "yarn.lock", b"@workspace:a" * 300_000),
+    ],
+)
+def test_a_line_that_never_ends_takes_no_longer_than_others(rule: str, name: str, data: bytes) -> None:
+    """The patterns took time with the square of its length: 171 s for the first one."""
+    assert value(rule, name, data, Budget())
+
+
+def test_a_workspace_of_yarns_is_harmless_only_below_the_checkout() -> None:
+    def judged(line: str) -> str:
+        return value("locks", "yarn.lock", f'"a@{line}":\n  version: 0.0.0\n'.encode(), Budget())
+
+    harmless = judged("workspace:packages/a")
+    assert judged("workspace:packages/b") == harmless
+    assert judged("workspace:../b") != harmless
+    assert judged("workspace:a, b@workspace:../b") != harmless

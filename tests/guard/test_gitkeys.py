@@ -188,7 +188,8 @@ def test_ordinary_configuration_has_no_finding() -> None:
         '[http "https://a"]proxy=x', "[http]sslVerify=false", '[hook "a"]command=x', '[mergetool "x"]cmd=x',
         '[difftool "x"]cmd=x', '[trailer "x"]command=x', '[lfs "customtransfer.x"]path=x', "[filter.x]clean=x",
         # what the review found, and what git's lists have besides
-        '[mergetool "vimdiff"]layout=x', '[sendemail "w"]toCmd=x', '[sendemail "w"]smtpServer=/x', '[sendemail "w"]ccCmd=x',
+        '[mergetool "vimdiff"]layout=x', '[sendemail "w"]toCmd=x', '[sendemail "w"]smtpServer=/x',
+        '[sendemail "w"]ccCmd=x',
         "[sendemail]identity=w", '[sendemail "w"]headerCmd=x', "[format]signatureFile=~/.ssh/id",
         "[commit]template=../../x", "[commit]template=:(optional)/x", "[http]sslCAPath=x",
         '[branch "m"]pushRemote=ext::x', '[branch "m"]mergeOptions=-F /x', "[svn]authorsprog=x",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.guard.registries import with_hosts
-from tests.guard.trees import Act, config, file, git, hooks_as_link, left_by, link, said, submodule, write
+from tests.guard.trees import Act, checkout, config, file, git, hooks_as_link, left_by, link, said, submodule, write
 
 
 def pretended_environment(work: Path) -> None:
@@ -89,6 +89,19 @@ def nested_steps(work: Path) -> None:
     write(work / "lib" / ".git" / "rebase-merge" / "git-rebase-todo", "x curl")
 
 
+def mise_behind_a_link(work: Path) -> None:
+    write(work / "cfg" / "config.toml", "[env]\n_.source = './x.sh'\n")
+    link("mise", "cfg")(work)
+
+
+STEPS_OF_LOGS = ".git/worktrees/logs/rebase-merge/git-rebase-todo"
+
+
+def steps_of_logs(work: Path) -> None:
+    git(work, "worktree", "add", "-q", "--detach", "logs")
+    write(work / STEPS_OF_LOGS, "exec curl\n")
+
+
 def worktree_steps(work: Path) -> None:
     git(work, "worktree", "add", "-q", "--detach", "wt")
     write(work / ".git" / "worktrees" / "wt" / "rebase-merge" / "git-rebase-todo", "exec curl\n")
@@ -155,8 +168,32 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
             "tsconfig.app.json",
             "tools/bazel",
             "build.zig",
+            "Makefile.sh",
+            "src/c.mk.sh",
+            "evil-1.dist-info/entry_points.txt",
+            "src/evil.egg-link",
+            "gulpfile.mjs",
+            "vitest.workspace.ts",
+            ".changeset/config.json",
+            ".storybook/main.ts",
+            "justFile",
+            "Makefile.PL",
+            "Procfile.dev",
+            "api/tox.toml",
+            "api/package.yaml",
+            "pkg/.oxlintrc.json",
+            "doc2/.markdownlint-cli2.cjs",
+            "infra/ansible.cfg",
+            "api/docker-compose.override.yaml",
+            ".west/config",
+            "x.targets",
+            "hk.pkl",
         )
     },
+    "an extension of pi": (3, ".pi/extensions/e.ts", file(".pi/extensions/e.ts")),
+    "a link in place of a directory whose name alone has no rule": (1, "cfg/config.toml", mise_behind_a_link),
+    "steps of a rebase in a worktree that is called as git's logs": (1, STEPS_OF_LOGS, steps_of_logs),
+    "settings of lazygit": (1, ".git/lazygit.yml", file(".git/lazygit.yml")),
     "a file of requirements": (4, "requirements-dev.txt", file("requirements-dev.txt", "./evil.tar.gz\n")),
     "a lock's file": (4, "package-lock.json", file("package-lock.json", '{"a": {"resolved": "file:evil.tgz"}}')),
     "a replaced module": (4, "go.mod", file("go.mod", "module a\nreplace b => ./c\n")),
@@ -338,6 +375,24 @@ def test_a_payload_is_reported(name: str, work: Path) -> None:
     left = left_by(work, act)
     assert (danger, path) in said(left)
     assert not left.gaps
+
+
+@pytest.mark.parametrize("directory", [".husky", ".claude/hooks"])
+def test_a_hook_in_a_directory_that_another_rule_names_is_a_hook(work: Path, directory: str) -> None:
+    """It was reported as what runs at the next commit, or in an agent, and `--guard-exit` was 0."""
+    git(work, "config", "core.hooksPath", directory)
+    path = f"{directory}/post-checkout"
+    left = left_by(work, lambda work: write(work / path, "#!/bin/sh\n", 0o755))
+    assert said(left) == [(1, path)]
+
+
+def test_the_steps_of_a_worktree_of_a_checkout_below_a_directory_called_logs_are_read(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    main, worktree = checkout(tmp_path / "logs" / "shop"), tmp_path / "wt"
+    git(main, "worktree", "add", "-q", "--detach", str(worktree))
+    steps = main / ".git" / "worktrees" / "wt" / "rebase-merge" / "git-rebase-todo"
+    left = left_by(worktree, lambda _: write(steps, "exec curl\n"), linked=str(main / ".git"))
+    assert (1, str(steps)) in said(left)
 
 
 def test_file_capabilities_are_reported(work: Path) -> None:

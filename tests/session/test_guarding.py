@@ -470,7 +470,8 @@ def test_a_file_that_never_ends_ends_the_scan_and_not_its_report(
     endless = attacked(tmp_path, "os.kill(os.getpid(), signal.SIGALRM)\n        while True: pass")
     result = run_session(engine, plan(place), SILENT, wake, place.events.append, scanner=endless)
     assert result.guard is not None
-    assert [(one.danger, one.path) for one in result.guard.findings] == [(1, ".git/hooks/pre-commit")]
+    found = [(one.danger, one.path) for one in result.guard.findings]
+    assert found == [(1, ".git/hooks/pre-commit"), (4, "package.json")], "of the file every byte counts"
     assert [gap for gap in result.guard.gaps if gap.startswith("it took longer than")]
     assert sessions(place.environ) == []
 
