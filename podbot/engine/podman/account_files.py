@@ -18,6 +18,7 @@ from podbot.frozen import Frozen
 
 _FILES = ("etc/passwd", "etc/group")
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+_MOST_LINKS = 40
 _ROUNDS, _BETWEEN = 50, 0.02  # Podman opens several files one after another: so often they are looked at, and seconds
 _PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC if hasattr(os, "O_PATH") else 0
 PROC = "/proc"
@@ -40,8 +41,9 @@ class AccountFiles(Frozen):
             return "its /etc is a link"
         layers = [layer for layer in (self.upper, *self.lower) if layer]
         for name in _FILES:
-            kind = next(filter(None, (_kind(layer, name, own=layer == self.upper) for layer in layers)), "")
-            if kind not in ("", "a file"):
+            written = self.upper and os.path.islink(os.path.join(self.upper, name))
+            kind = "a link" if written else _kind(layers, name)
+            if kind:
                 return f"its /{name} is {kind}, and the engine would wait for ever at it"
         return ""
 
@@ -76,17 +78,47 @@ def _in(found: Any) -> AccountFiles:
     return AccountFiles(upper, lower, pid if isinstance(pid, int) and pid > 0 else 0)
 
 
-def _kind(layer: str, name: str, *, own: bool) -> str:
-    """Empty if the layer does not have the file. A link of the image's is not followed, and not judged."""
-    try:
-        found = os.lstat(os.path.join(layer, name))
-    except OSError:
-        return ""
-    if stat.S_ISCHR(found.st_mode) and found.st_rdev == 0:
-        return "a file"  # it was removed
-    if stat.S_ISLNK(found.st_mode):
-        return "a link" if own else "a file"
-    return _KINDS.get(stat.S_IFMT(found.st_mode), "a file")
+def _kind(layers: list[str], name: str) -> str:
+    """What the file is, its links followed within the container; empty for a file, and where there is none."""
+    here: list[str] = []
+    rest, mode, links = name.split("/"), stat.S_IFREG, 0
+    while rest:
+        part = rest.pop(0)
+        if part in ("", "."):
+            continue
+        if part == "..":
+            del here[-1:]
+            continue
+        mode, leads = _uppermost(layers, [*here, part])
+        if not mode:
+            return ""
+        if not leads:
+            here.append(part)
+            continue
+        links += 1
+        if links > _MOST_LINKS:
+            return ""  # the engine follows no more either
+        here = [] if leads.startswith("/") else here
+        rest = [*leads.split("/"), *rest]
+    return _KINDS.get(stat.S_IFMT(mode), "")
+
+
+def _uppermost(layers: list[str], path: list[str]) -> tuple[int, str]:
+    """Mode and link of what the container has at a path in which no directory is a link; 0 if there is nothing."""
+    for layer in layers:
+        with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
+            handle = -1
+            for part in (layer, *path[:-1]):
+                within = None if handle < 0 else handle
+                handle = os.open(part, _PATH if handle >= 0 else _PATH & ~os.O_NOFOLLOW, dir_fd=within)
+                opened.callback(os.close, handle)
+                if not stat.S_ISDIR(os.fstat(handle).st_mode):
+                    return 0, ""  # it hides what the layers below have there
+            found = os.stat(path[-1], dir_fd=handle, follow_symlinks=False)
+            removed = stat.S_ISCHR(found.st_mode) and found.st_rdev == 0
+            leads = os.readlink(path[-1], dir_fd=handle) if stat.S_ISLNK(found.st_mode) else ""
+            return (0, "") if removed else (found.st_mode, leads)
+    return 0, ""
 
 
 def _open_files(root: str) -> Iterator[tuple[str, int]]:

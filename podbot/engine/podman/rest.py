@@ -34,14 +34,7 @@ from podbot.engine.port import (
     Unmet,
 )
 from podbot.engine.transport import TIMEOUT, Dial, SocketStream, connect, shares_processes
-from podbot.errors import (
-    ContainerError,
-    EngineGone,
-    ExecFailed,
-    HealthCheckFailed,
-    StartFailed,
-    UploadFailed,
-)
+from podbot.errors import ContainerError, EngineGone, ExecFailed, HealthCheckFailed, StartFailed, UploadFailed
 from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
@@ -177,9 +170,12 @@ class RestEngine:
         return HealthCheckFailed(endpoint=self.endpoint, reason=reason, origin=origin, engine_hint=WORDS.needs)
 
     def _gone(self, exc: Exception, deadline: Deadline) -> ContainerError:
-        reason = (
-            f"no whole answer within {round(deadline.seconds, 1):g} s" if isinstance(exc, TimeoutError) else str(exc)
-        )
+        reason = str(exc)
+        if isinstance(exc, TimeoutError):
+            from podbot.engine.podman.hung_service import freed
+
+            held = freed(self._endpoint.path if self._endpoint.scheme == "unix" else "")
+            reason = f"no whole answer within {round(deadline.seconds, 1):g} s{held and f': {held}'}"
         if isinstance(exc, BadResponse) and not exc.closed:
             return self._unhealthy(reason)
         return EngineGone(endpoint=self.endpoint, reason=reason)
@@ -335,10 +331,12 @@ class RestEngine:
         return self._ending.with_forgotten(found, lambda: [] if include_stopped else listed("true"))
 
     def put_archive(self, container: str, path: str, archive: bytes) -> None:
+        if odd := self._account_files(container).odd():
+            raise UploadFailed(container=container, path=path, reason=odd)
         target = f"/containers/{named(container)}/archive?path={quote(path)}"
         patience = self._limits.patience + len(archive) / self._limits.upload_rate
-        response = self._call("PUT", target, raw=archive, kind="application/x-tar", patience=patience)
-        check(response, container, UploadFailed(container=container, path=path, reason=reason_of(response)))
+        answer = self._call("PUT", target, raw=archive, kind="application/x-tar", patience=patience)
+        check(answer, container, UploadFailed(container=container, path=path, reason=reason_of(answer)))
 
     def processes(self, container: str) -> dict[int, int]:
         path = f"/containers/{named(container)}/top?stream=false&ps_args=pid,hpid"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from podbot.engine.http import Response
 from podbot.engine.podman.account_files import AccountFiles, account_files
 from podbot.engine.podman.rest import RestLimits
-from podbot.errors import ExecFailed, StartFailed
+from podbot.errors import ExecFailed, StartFailed, UploadFailed
 from tests.engine.podman.serve import TRUE, Serve
 from tests.engine.serving import http
 from tests.waiting import attempts
@@ -84,9 +84,42 @@ def test_a_fifo_of_the_image_is_found_unless_it_was_replaced(layers: tuple[Path,
     assert found(layers) == ""
 
 
-def test_a_link_of_the_image_is_its_own_matter(layers: tuple[Path, Path]) -> None:
+LINKS = ["/nix/store/passwd", "../nix/store/passwd", "/../../nix/./store//passwd", "/nix/alias/passwd"]
+
+
+@pytest.mark.parametrize("leads", LINKS)
+def test_a_link_of_the_image_is_followed_within_the_container(layers: tuple[Path, Path], leads: str) -> None:
+    own, image = layers
+    (image / "etc" / "passwd").unlink()
+    (image / "etc" / "passwd").symlink_to(leads)
+    assert found(layers) == "", "it leads nowhere"
+    (image / "nix" / "store").mkdir(parents=True)
+    (image / "nix" / "alias").symlink_to("store")
+    (image / "nix" / "store" / "passwd").write_text("x")
+    assert found(layers) == ""
+    (own / "nix" / "store").mkdir(parents=True)
+    os.mkfifo(own / "nix" / "store" / "passwd")
+    assert found(layers).startswith("its /etc/passwd is a FIFO"), "the agent has replaced the file that it leads to"
+    (own / "nix" / "store" / "passwd").unlink()
+    (own / "nix" / "store").rmdir()
+    (own / "nix" / "store").write_text("a file hides the directory")
+    assert found(layers) == ""
+
+
+def test_a_link_of_the_image_does_not_lead_to_the_host(layers: tuple[Path, Path], tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
     (layers[1] / "etc" / "passwd").unlink()
-    (layers[1] / "etc" / "passwd").symlink_to("/nix/store/passwd")
+    (layers[1] / "etc" / "passwd").symlink_to(tmp_path / "pipe")
+    assert found(layers) == ""
+
+
+@pytest.mark.parametrize("name", ["etc", "etc/passwd"])
+def test_links_of_the_image_that_lead_in_a_circle_are_left_to_the_engine(layers: tuple[Path, Path], name: str) -> None:
+    path = layers[1] / name
+    path.rename(layers[1] / "away")
+    path.symlink_to(f"/{name}")
+    if name == "etc":
+        (layers[0] / "etc").rmdir()
     assert found(layers) == ""
 
 
@@ -127,6 +160,15 @@ def test_a_command_is_not_run_by_the_engine_in_such_a_container(serve: Serve, la
     engine, server = serve(http(200, document(layers)))
     with pytest.raises(ExecFailed, match="its /etc/group is a FIFO"):
         engine.exec_create("c", TRUE)
+    assert [request.method for request in server.requests] == ["GET"]
+
+
+def test_nothing_is_uploaded_into_such_a_container(serve: Serve, layers: tuple[Path, Path]) -> None:
+    """The engine looks up the container's user then."""
+    os.mkfifo(layers[0] / "etc" / "passwd")
+    engine, server = serve(http(200, document(layers)))
+    with pytest.raises(UploadFailed, match="its /etc/passwd is a FIFO"):
+        engine.put_archive("c", "/root", b"x")
     assert [request.method for request in server.requests] == ["GET"]
 
 

@@ -315,9 +315,9 @@ def test_times_in_any_zone(serve: Serve, text: str | None, seconds: float) -> No
 
 
 def test_put_archive(serve: Serve) -> None:
-    engine, server = serve(replay("put_archive"))
+    engine, server = serve(replay("inspect"), replay("put_archive"))
     engine.put_archive("c", "/root/a b", b"tar bytes")
-    (request,) = server.requests
+    _, request = server.requests
     assert (request.method, request.body) == ("PUT", b"tar bytes")
     assert request.target == f"{API}/containers/c/archive?path=%2Froot%2Fa%20b"
     assert request.headers["Content-Type"] == "application/x-tar"

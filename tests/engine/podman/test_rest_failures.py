@@ -212,6 +212,9 @@ def test_an_engine_that_drips_has_one_deadline(serve: Serve, name: str, where: s
     assert drip.left.wait(60) or not server.requests  # none is sent if the machine stalls for these 0.1 s
 
 
+UNKNOWN = b"HTTP/1.1 404 X\r\nContent-Length: 0\r\n\r\n"  # to the look at the container before an upload
+
+
 def test_an_engine_that_sips_at_an_upload_has_one_deadline(serve: Serve) -> None:
     ours, theirs = socket.socketpair()
     with theirs:
@@ -220,6 +223,7 @@ def test_an_engine_that_sips_at_an_upload_has_one_deadline(serve: Serve) -> None
             while theirs.recv(10_000):
                 pause(0.01)
 
+        theirs.sendall(UNKNOWN)
         reader = threading.Thread(target=sip, daemon=True)
         reader.start()
         limits = RestLimits(patience=0.1, upload_rate=1 << 30)
@@ -238,17 +242,17 @@ def test_an_upload_has_time_in_proportion_to_its_size(serve: Serve) -> None:
         seconds.append(deadline.seconds)
         return connect(endpoint, dial, deadline)
 
-    engine, _ = serve(http(200), http(200), limits=RestLimits(young=-1.0), connect=noted)
+    engine, _ = serve(*[http(404), http(200)] * 2, limits=RestLimits(young=-1.0), connect=noted)
     engine.put_archive("c", "/root", b"x")
     engine.put_archive("c", "/root", bytes(REST_LIMITS.upload_rate * 3))
-    assert [round(limit) for limit in seconds] == [120, 123]
+    assert [round(limit) for limit in seconds] == [120, 120, 120, 123], "a look at the container, and the upload"
 
 
 def test_an_engine_that_refuses_an_upload_before_it_has_read_it(serve: Serve) -> None:
     """It answers and closes while podbot is still sending; podbot reports the answer and not a broken pipe."""
     ours, theirs = socket.socketpair()
     with theirs:
-        theirs.sendall(b"HTTP/1.1 500 X\r\nContent-Length: 23\r\n\r\n" + b'{"message": "it broke"}')
+        theirs.sendall(UNKNOWN + b"HTTP/1.1 500 X\r\nContent-Length: 23\r\n\r\n" + b'{"message": "it broke"}')
         theirs.shutdown(socket.SHUT_RD)
         engine, _ = serve(connect=lambda *_: ours)
         with pytest.raises(UploadFailed, match="it broke"):
