@@ -14,7 +14,7 @@ from typing import Any
 Resolve = Callable[[str, int], list[Any]]
 """The TCP addresses of a host and a port, as ``socket.getaddrinfo`` gives them; may block for long."""
 Sooner = Callable[[], float | None]
-
+"""How many seconds are left from now on; None if nothing has changed."""
 
 _LOOK = 0.1  # seconds between two looks at whether a point in time comes sooner
 

@@ -88,7 +88,8 @@ class Wire:
         rest = memoryview("\r\n".join([*lines, "", ""]).encode() + (body or b""))
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # reading reports it, or has the response
             while rest:
-                self._arm()
+                if self.deadline is not None:
+                    self.sock.settimeout(self.deadline.left())
                 rest = rest[self.sock.send(rest[:_CHUNK]) :]
 
     def read_head(self) -> Head:
@@ -117,18 +118,15 @@ class Wire:
         data, self._buffer = self._buffer, b""
         return data
 
-    def _arm(self) -> None:
-        if self.deadline is not None:
-            self.sock.settimeout(self.deadline.next_wait())
-
     def _recv(self) -> bytes:
         while True:
-            self._arm()
+            if self.deadline is not None:
+                self.sock.settimeout(self.deadline.next_wait())  # which raises TimeoutError once the time is over
             try:
                 return self.sock.recv(_CHUNK)
             except TimeoutError:
                 if self.deadline is None:
-                    raise  # else arming the socket raises it, once the time is over
+                    raise
 
     def _fill(self) -> bool:
         data = self._recv()

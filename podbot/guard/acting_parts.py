@@ -77,7 +77,7 @@ class Reading:
             except Over:
                 for rest in (read, *later):
                     self.values[rest.path] = (*rest.known[:2], rest.known[1])
-                    scan.mark_unparsed(rest.path, Mark(rest.rule, rest.known[1], "", rest.changed))
+                    scan.keep(rest.path, "", Mark(rest.rule, rest.known[1], "", rest.changed))
                 raise
 
     def parsed(self, scan: Scan, rule: str, name: str, data: bytes) -> str:

@@ -7,7 +7,7 @@ from podbot.guard.scope import GIT
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Set as AbstractSet
 
     from podbot.guard.scope import Scope
 
@@ -24,7 +24,7 @@ def _has_head(handle: int) -> bool:
     return any(files.look(handle, name) is not None for name in ("HEAD", "config"))
 
 
-def is_repository(handle: int, path: str, scope: Scope, known: Collection[str] = ()) -> bool:
+def is_repository(handle: int, path: str, scope: Scope, known: AbstractSet[str] = frozenset()) -> bool:
     """Whether to scan a directory as a git directory. ``known``: paths of git directories around it.
 
     Below ``modules`` and ``worktrees`` of a git directory, a HEAD or config is enough, because ``.git`` files that lead
@@ -37,7 +37,7 @@ def is_repository(handle: int, path: str, scope: Scope, known: Collection[str] =
     if not ("modules" in parts or "worktrees" in parts):
         return False
     around = ("/".join(parts[:at]) for at, part in enumerate(parts) if part in ("refs", "logs"))
-    return _has_head(handle) and not any(path.endswith("/.git") or path in (".git", *known) for path in around)
+    return _has_head(handle) and not any(f"/{path}".endswith("/.git") or path in known for path in around)
 
 
 def birth(git: int) -> int:

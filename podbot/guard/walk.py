@@ -69,6 +69,7 @@ class Scan(Walk):
     def directories(self, workspace: str, git: str = "") -> Snapshot:
         """Scan the workspace, whose paths are relative, and a git directory outside it. Never raises OSError."""
         self.known_roots = (workspace, *([git] if git else []))
+        self._looked.update(self.known_roots)
         roots = roots_of(workspace, git)
         other = Half(lambda: self._second_half(roots)) if self._beside else None
         self.half = None if other is None else 0
@@ -123,7 +124,7 @@ class Scan(Walk):
             self.gap("half of the directories")
             return
         for (path, detail), mark in found["marks"].items():
-            self._keep(path, detail, Mark(*mark))
+            self.keep(path, detail, Mark(*mark))
         self.reading.values |= found["values"]
         self.opened |= found["opened"]
         self.entries += found["entries"]
@@ -176,22 +177,15 @@ class Scan(Walk):
         elif room.words < 0:
             self.once(f"more than {self._limits.words >> 20} Mi characters of names and values")
         else:
-            self._keep(path, detail, found)
+            self.keep(path, detail, found)
             return True
         return False
 
-    def _keep(self, path: str, detail: str, found: Mark) -> None:
-        """A file to which two rules apply, as a hook in `.husky`, has the mark of the more dangerous one."""
+    def keep(self, path: str, detail: str, found: Mark) -> None:
+        """Record one item whatever the limits. Of two rules for a file, as for a hook in `.husky`, the worse counts."""
         before = self._marks.get((path, detail))
         if before is None or RULES[found.rule].danger <= RULES[before.rule].danger:
             self._marks[path, detail] = found
-
-    def mark_unparsed(self, path: str, found: Mark) -> None:
-        """Record a file when the time is up."""
-        self._keep(path, "", found)
-
-    def _is_repository(self, handle: int, path: str, scope: Scope) -> bool:
-        return repositories.is_repository(handle, path, scope, (*self._looked, *self.known_roots))
 
     def _first(self, handle: int, scope: Scope) -> None:
         """Scan the repository at the top of a workspace first, so that other files cannot use up its limits."""
@@ -202,7 +196,7 @@ class Scan(Walk):
             self._repository(handle, ".git", ".git", "")
         elif found is not None:
             gitdirs.git_file(self, handle, ".git", "")
-        if self._is_repository(handle, "", scope):
+        if repositories.is_repository(handle, "", scope):
             self._repository(handle, ".", ".", None)
 
     def _linked(self, workspace: str, git: str) -> None:
@@ -267,7 +261,8 @@ class Scan(Walk):
             self._file(handle, prefix, name, scope, found)
         if ".git" in below:
             self._repository(handle, ".git", f"{prefix}.git", path)
-        if refs and not (path == ".git" or path.endswith("/.git")) and self._is_repository(handle, path, scope):
+        known = path == ".git" or path.endswith("/.git")
+        if refs and not known and repositories.is_repository(handle, path, scope, self._looked):
             self._repository(handle, ".", path or ".", None, inside=scope is GIT)
         below.sort(key=".git".__eq__)  # the last one is walked first
         return [(name, GIT if name == ".git" else scope.child(name)) for name in below]

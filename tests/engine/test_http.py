@@ -11,8 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from podbot.deadline import Deadline
 from podbot.engine.http import MAX_BODY, MAX_HEAD, BadResponse, Response, Wire, parse_head
 from tests.examples import examples
+from tests.waiting import HANG, pause
 
 
 def answer(parts: Iterable[bytes]) -> Response:
@@ -206,3 +208,22 @@ def test_a_body_that_is_not_json(body: bytes) -> None:
 
 def test_a_body_that_is_json() -> None:
     assert Response(200, {}, json.dumps({"a": [1]}).encode()).json() == {"a": [1]}
+
+
+def test_a_request_that_is_read_late_is_sent_all_the_same() -> None:
+    """While a deadline may come sooner it is asked every 0.1 s, which is no limit on sending."""
+    ours, theirs = socket.socketpair()
+    body, taken = bytes(4 << 20), bytearray()
+
+    def read() -> None:
+        pause(0.3)
+        while data := theirs.recv(1 << 16):
+            taken.extend(data)
+
+    reader = threading.Thread(target=read, daemon=True)
+    with theirs:
+        reader.start()
+        with ours:
+            Wire(ours, Deadline(HANG, lambda: None)).send_request("PUT", "/x", body, {})
+        reader.join(HANG)
+    assert taken.endswith(body)
