@@ -10,10 +10,11 @@ import re
 
 # Part of a character class. Controls from U+007F on, marks of writing direction, everything that Unicode says to ignore
 # in display, and what fonts draw as a blank: fillers of Hangul and hieroglyphs, the empty Braille pattern, a note
-# without a head. Not the joiners, which scripts and emoji need; Python's str.isprintable has only a part of these.
+# without a head, the place of an object. Not the joiners, which scripts and emoji need; Python's str.isprintable has
+# only a part of these.
 HIDDEN = (
     "\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800"
-    "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\U00013430-\U0001343f\U00013441\U00013442\U00016fe4"
+    "\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffc\U00013430-\U0001343f\U00013441\U00013442\U00016fe4"
     "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 # Zero-width non-joiner, joiner, and the selector of an emoji's picture. They are invisible, so one stays only where it
@@ -37,6 +38,11 @@ _JOINED = (
 def is_printable(text: str) -> bool:
     """Whether ``text`` is one line of which everything can be seen."""
     return (text.isprintable() and (text.isascii() or re.search(_ODD, text) is None)) or printable(text) == text
+
+
+def is_hidden(char: str) -> bool:
+    """Whether nobody sees ``char``, wherever it stands; not so a joiner, which some scripts need."""
+    return re.match(f"[{HIDDEN}]", char) is not None
 
 
 def printable(text: str, *, keep: str = "", instead: str | None = None) -> str:

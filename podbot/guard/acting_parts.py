@@ -43,11 +43,10 @@ class Reading:
 
     def record(self, scan: Scan, handle: int, path: str, rule: str, found: os.stat_result) -> None:
         """Record the part that acts, by ``rule``, of the file at ``path`` in the open directory ``handle``."""
+        if self.again(scan, path, rule, found):
+            return
         name = path.rpartition("/")[2]
         stamp, known = files.stamp_of(found), self._known.get(path)
-        if known is not None and self.reuse and known[0] == stamp and RULES[rule].danger != GIT_OR_SHELL:
-            self._note(scan, path, rule, known, files.changed(found))
-            return
         if not scan.has_room(rule, min(found.st_size, most(rule))):
             return
         read = files.read(handle, name, most(rule))
@@ -62,6 +61,14 @@ class Reading:
             self._later.append(_Read(path, name, rule, (stamp, whole, ""), read.data, files.changed(found)))
         else:
             self._note(scan, path, rule, (stamp, whole, whole), files.changed(found))
+
+    def again(self, scan: Scan, path: str, rule: str, found: os.stat_result) -> bool:
+        """Record a file without reading it, if the stamp shows that it is as an earlier scan read it."""
+        known = self._known.get(path)
+        if known is None or not self.reuse or known[0] != files.stamp_of(found) or RULES[rule].danger == GIT_OR_SHELL:
+            return False
+        self._note(scan, path, rule, known, files.changed(found))
+        return True
 
     def parse(self, scan: Scan) -> None:
         """The files that need a parser come last, so that none of them can use up the time for the rest.

@@ -185,9 +185,13 @@ RULES: Mapping[str, Rule] = {
         " pytest.ini setup.cfg mypy.ini"
         " .mypy.ini .pylintrc pylintrc .pylintrc.toml pylintrc.toml .pytest.ini pytest.toml .pytest.toml .flake8"
         " .coveragerc mkdocs.yml mkdocs.yaml docs/conf.py doc/conf.py docs/source/conf.py .pdbrc .pythonrc.py"
-        " pip.conf .condarc hatch_build.py pixi.toml",
+        " pip.conf .condarc hatch_build.py pixi.toml *.pyc",
         "Python, pip, pytest",
         "it runs at import, test or install",
+    ),
+    "python.module": Rule(BUILD, "*.so", "Python", "it is imported instead of the source file beside it"),
+    "python.version": Rule(
+        BUILD, ".python-version .python-versions", "uv, pyenv", "the interpreter that it names is no version: it is run"
     ),
     "python.project": Rule(BUILD, "pyproject.toml", "pip, pytest and similar tools", "its build and tool settings run"),
     "requirements": Rule(

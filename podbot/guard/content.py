@@ -26,6 +26,7 @@ _PARTS = 1 << 20
 _UNPARSABLE = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError, MemoryError)
 PARTIAL = frozenset((
     "node.scripts", "php.composer", "python.project", "rust.crate", "locks", "requirements", "go.mod",
+    "python.version",
 ))  # fmt: skip
 """Rules for files of which only a part acts."""
 
@@ -89,7 +90,7 @@ def _part(rule: str, name: str, data: bytes, budget: Budget) -> dict[str, Any] |
     toml = rule in ("python.project", "rust.crate")
     if not (budget.allows_toml(data) if toml else budget.allows(data)):
         return None
-    if rule in ("locks", "requirements", "go.mod"):
+    if rule in ("locks", "requirements", "go.mod", "python.version"):
         from podbot.guard.references import references
 
         return references(rule, name, data)

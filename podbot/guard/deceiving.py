@@ -5,29 +5,27 @@ from __future__ import annotations
 import posixpath
 
 _PLAIN = bytes(range(0x20, 0x7F))
-# Bidirectional controls reorder a line.
-_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f")
-# These are shown as nothing or as a space, and some count as printable. The joiners and the variation selector of emoji
-# (U+200C, U+200D, U+FE0F) do not deceive.
-_RANGES = (
-    (0xA0, 0xA0), (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x115F, 0x1160), (0x1680, 0x1680), (0x17B4, 0x17B5),
-    (0x180B, 0x180F), (0x2000, 0x200B), (0x2028, 0x2029), (0x202F, 0x202F), (0x205F, 0x206F), (0x2800, 0x2800),
-    (0x3000, 0x3000), (0x3164, 0x3164), (0xFE00, 0xFE0E), (0xFEFF, 0xFEFF), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFFB),
-    (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
-)  # fmt: skip
-_BLANK = frozenset(chr(code) for first, last in _RANGES for code in range(first, last + 1))
+# Bytes that are no UTF-8, characters for private use and those of a newer Unicode: terminals show a sign for each.
+_SIGNS = frozenset(("Cs", "Co", "Cn"))
 
 
 def are_plain(names: str) -> bool:
     """Whether none of them needs a closer look; fast for ASCII, which nearly all names are."""
     if names.isascii():
         return not names.encode().translate(None, _PLAIN)
-    return names.isprintable() and _BLANK.isdisjoint(names)
+    from podbot.visible_text import is_printable  # here: it imports re
+
+    return is_printable(names)
 
 
 def deceives(name: str) -> bool:
     """Whether a name has controls, or characters that reorder it or that nobody sees."""
-    return any(char < " " or "\x7f" <= char <= "\x9f" or char in _DIRECTIONS or char in _BLANK for char in name)
+    import unicodedata
+
+    from podbot.visible_text import is_hidden, is_printable
+
+    shown = [char if is_hidden(char) or unicodedata.category(char) not in _SIGNS else "x" for char in name]
+    return not is_printable("".join(shown))
 
 
 def leads_out(root: str, path: str, leads: str) -> bool:

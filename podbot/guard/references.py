@@ -68,6 +68,14 @@ _SUSPECT = (
 _WORKSPACE = re.compile(r"workspace:(?<=@workspace:)[^\n\"']*")  # packages of this checkout, whose own files count
 # As pip's own pattern, but that takes time with the square of the blanks before what is no comment.
 _COMMENT, _ONLY_COMMENT = re.compile(r"(^|\s)#.*$"), re.compile(r"\s*#")
+# Versions for uv and pyenv. uv takes another word for a directory or a program, also in the checkout.
+_PYTHON = re.compile(
+    r"|system|(?:(?:cpython|python|pypy|graalpy|(?:mini|ana)conda|miniforge)[0-9.]*[-@]?)?"
+    r"(?:[<>=~!]=? ?)?[0-9][0-9A-Za-z.,<>=!~* +-]*"
+)
+_GO_WORD = re.compile(r"[()]|[^ \t\r()]+")
+_GO_ODD = re.compile(r"[^\t -~]|[\"'`\\]")
+_GO_HARMLESS = frozenset(("module", "go", "require", "exclude", "retract", "ignore"))
 _CODING = re.compile(rb"coding[:=]")
 
 
@@ -78,6 +86,8 @@ def references(rule: str, name: str, data: bytes) -> list[str] | None:
     text = data.decode("utf-8", "surrogateescape")
     if rule == "go.mod":
         return _go(text)
+    if rule == "python.version":
+        return [line for line in text.splitlines() if not _PYTHON.fullmatch(line.partition("#")[0].strip())]
     hosts: set[str] = set()
     if name in _PARSED:
         import json
@@ -175,15 +185,22 @@ def _joined(lines: list[str]) -> Iterator[str]:
 
 
 def _go(text: str) -> list[str]:
-    """What replaces a module, or chooses a program or a setting that builds; blocks as `replace ( … )` too."""
+    """All but what names the module and asks a registry, read as Go reads it: in blocks as `replace ( … )` too.
+
+    Go's lines end at a line feed and nowhere else, and what it takes for a word has neither quotes nor other blanks.
+    """
     found, block = [], ""
-    for line in text.splitlines():
-        words = line.partition("//")[0].split()
-        word = block or (words[0] if words else "")
-        if words and word in ("replace", "toolchain", "tool", "godebug"):
+    for line in text.split("\n"):
+        code = line.partition("//")[0].rstrip("\r")
+        words = _GO_WORD.findall(code)
+        if not words:
+            continue
+        if _GO_ODD.search(code):
+            found.append(f"{block} {line}")
+        elif words != [")"] and (block or words[0]) not in _GO_HARMLESS:
             found.append(" ".join((block, *words)))
-        if words[-1:] == ["("] or (words and words[-1].endswith("(")):
-            block = words[0].rstrip("(")
-        elif words == [")"]:
+        if words[-1] == "(":
+            block = words[0]
+        elif words[0] == ")":
             block = ""
     return sorted(found)

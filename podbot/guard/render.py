@@ -9,7 +9,7 @@ from podbot.guard.marks import ACTS_AT, GIT_OR_SHELL, Finding, GuardReport
 
 _LINES = 8  # files of the first class that get a line each
 _ITEMS = 6  # findings that are named in the line of one file
-_NAMES = 4  # findings of another class that are named in its one line
+_NAMES = 4  # findings of another class that are named in its one line, or one of each rule if these are more
 _LONGEST = 120  # characters of a path
 
 
@@ -47,8 +47,9 @@ def lines(left: GuardReport, workspace: str) -> list[str]:
             found = [one for path in list(files)[_LINES:] for one in files[path]]
         if found:
             names = list(dict.fromkeys(_short(one.path) for one in found))
-            more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
-            summary.append(f"  {when}: {', '.join(names[:_NAMES])}{more}")
+            shown = max(_NAMES, len({(one.acts, one.why) for one in found}))  # the first of each rule come first
+            more = f" and {len(names) - shown} more" if len(names) > shown else ""
+            summary.append(f"  {when}: {', '.join(names[:shown])}{more}")
     return summary
 
 

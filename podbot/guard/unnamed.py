@@ -1,6 +1,7 @@
-"""Files at the top of a workspace that look like a tool's settings, although no rule names them.
+"""Files that look like a tool's settings, although no rule names them.
 
-Tools are too many for a list of all that they read. These findings are shown last, in one line.
+Tools are too many for a list of all that they read. Such files are looked for at the top of a workspace, in its hidden
+directories, and beside the manifests of the projects in it. The findings are shown last, in one line.
 """
 
 from __future__ import annotations
@@ -9,14 +10,27 @@ import os
 import stat
 
 from podbot.guard import files, repositories
+from podbot.guard.catalogue import DEPENDENCIES
+from podbot.guard.marks import Mark
 from podbot.guard.scope import ORDINARY
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+    from podbot.guard.scope import Scope
     from podbot.guard.walk import Scan
 
 RULE = "settings"
-_MOST = 2000  # files
+MANIFESTS = frozenset((
+    "package.json", "pyproject.toml", "setup.py", "Cargo.toml", "go.mod", "composer.json", "Gemfile", "pom.xml",
+    "build.gradle", "build.gradle.kts", "mix.exs",
+))  # fmt: skip
+"""Tools look for their settings beside these, too. Each has a rule."""
+_MOST = 8000  # files of each process: fewer than a scan records, so that they push nothing out
+_READ, _LONGEST = 2000, 64 << 10  # so many files are read, up to that size. Of the others a change of the times counts
+_LEVELS = 2  # of a hidden directory
 _SUFFIXES = (
     "rc", ".toml", ".json", ".jsonc", ".json5", ".yml", ".yaml", ".cfg", ".ini", ".conf", ".properties", ".lock",
     ".lockb", ".resolved",
@@ -28,15 +42,29 @@ _PLAIN = frozenset((
     ".eslintignore", ".gitignore", ".gitkeep", ".mailmap", ".npmignore", ".prettierignore", ".stylelintignore",
     ".coverage", ".rspec_status", ".testmondata", "tags", "TAGS",
 ))  # fmt: skip
+# Of tools and at the top only: a `tasks.py` below is as often a part of a program.
+_CODE = frozenset(("tasks.py",))
 # What tools leave: counts of tests, caches, an editor's open files.
 _LEFT = (".cache", ".swp", ".swo", "~")
+# Hidden directories that tools write by themselves, and those of version control, of which rules name what acts.
+_CACHES = frozenset((
+    ".angular", ".astro", ".aws-sam", ".bloop", ".build", ".bzr", ".cxx", ".dart_tool", ".docusaurus", ".expo", ".git",
+    ".godot", ".hg", ".ipynb_checkpoints", ".jj", ".kotlin", ".metals", ".nitro", ".nx", ".nyc_output", ".output",
+    ".pijul", ".scala-build", ".scannerwork", ".serverless", ".sl", ".sonar", ".stack-work", ".svelte-kit", ".svn",
+    ".temp", ".terragrunt-cache", ".tmp", ".trash", ".turbo", ".vite", ".zig-cache",
+)) | DEPENDENCIES  # fmt: skip
+# In a hidden directory every file may be code, but for documents, pictures and data.
+_DATA = (
+    ".md", ".mdx", ".rst", ".txt", ".csv", ".html", ".css", ".log", ".map", ".png", ".jpg", ".jpeg", ".gif", ".svg",
+    ".ico", ".webp", ".pdf", ".woff", ".woff2", ".zip", ".gz", ".snap", ".lock",
+)  # fmt: skip
 _PROGRAMS = (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")
 
 
 def is_settings(name: str) -> bool:
     """Whether a file of that name may be a tool's settings: a dotfile, `x.toml`, or a word.
 
-    Of words, :func:`look` leaves out what has neither a capital letter, as `Procfile`, nor the mode of a program.
+    Of words, :class:`Unnamed` leaves out what has neither a capital letter, as `Procfile`, nor the mode of a program.
     """
     if name in _PLAIN or name.startswith((".coverage.", "LICENSE-")) or name.endswith(_LEFT):
         return False
@@ -47,46 +75,150 @@ def _is_word(name: str) -> bool:
     return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
 
 
-def _is_script_or_file(handle: int, name: str, found: os.stat_result) -> bool:
+def _is_cache(name: str) -> bool:
+    return name in _CACHES or name.endswith("cache")
+
+
+def _acts(directory: int | Beneath, name: str, found: os.stat_result) -> bool:
     """Whether a word is the name of a `Procfile` and its like, or of a script; builds make the other programs."""
     if not name[0].isupper() and not found.st_mode & stat.S_IXUSR:
         return False
-    read = files.read(handle, name, 4)
+    read = files.read(_handle_of(directory), name, 4)
     return read is None or not read.data.startswith(_PROGRAMS)
 
 
-def look(scan: Scan, top: str) -> None:
-    """Record such files in the directory ``top``. Raises ``Over``."""
-    try:
-        handle = files.open_directory(top)
-    except OSError:
-        return  # the walk has recorded a gap
-    try:
-        if repositories.is_repository(handle, "", ORDINARY):
-            return  # git's own files
-        scan.root = top
-        with os.scandir(handle) as entries:
-            names = sorted(entry.name for entry in entries if is_settings(entry.name))
-        names = [name for name in names if not ORDINARY.rule_of(name) and name not in ORDINARY.below]
-        if len(names) > _MOST:
-            scan.once(f"more than {_MOST} files at the top that look like settings")
-        for name in names[:_MOST]:
-            _look(scan, handle, name)
-    except OSError:
-        scan.gap("directories that cannot be read")
-    finally:
-        os.close(handle)
+class Beneath:
+    """A directory that is opened when it is first needed. Entering and leaving it raises nothing."""
+
+    def __init__(self, top: int, path: str) -> None:
+        self._top, self._path = top, path
+        self._handle = -1
+
+    def handle(self) -> int:
+        """Raises OSError."""
+        if self._handle < 0:
+            self._handle = files.open_beneath(self._top, self._path)
+        return self._handle
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
 
 
-def _look(scan: Scan, handle: int, name: str) -> None:
-    found = files.look(handle, name)
-    if found is None:
-        return
-    if stat.S_ISREG(found.st_mode):
-        if not found.st_size or (_is_word(name) and not _is_script_or_file(handle, name, found)):
+def _handle_of(directory: int | Beneath) -> int:
+    return directory if isinstance(directory, int) else directory.handle()
+
+
+class Unnamed:
+    """Records such files in one scan. Each method raises ``Over``."""
+
+    def __init__(self, scan: Scan) -> None:
+        self._scan = scan
+        self._count = self._read = 0
+        self._projects: dict[str, list[tuple[str, os.stat_result]]] = {}
+        self._named: dict[str, bool] = {}
+
+    def note(self, handle: int, path: str, names: Sequence[str]) -> None:
+        """Remember a directory that has a manifest and entries of these ``names``, for :meth:`projects`."""
+        found = [(name, files.look(handle, name)) for name in sorted(names) if self._is_mine(name)]
+        self._projects[path] = [(name, entry) for name, entry in found if entry is not None]
+
+    def top(self, path: str) -> None:
+        """Those of the directory at the top and of the hidden directories in it."""
+        try:
+            handle = files.open_directory(path)
+        except OSError:
+            return  # the walk has recorded a gap
+        try:
+            if repositories.is_repository(handle, "", ORDINARY):
+                return  # git's own files
+            self._scan.root = path
+            for name, found in self._entries(handle):
+                scope = ORDINARY.child(name)
+                if stat.S_ISDIR(found.st_mode):
+                    if name.startswith(".") and not (_is_cache(name) or scope.everything):
+                        self._hidden(handle, name, scope, 1)
+                elif self._is_mine(name) or name in _CODE:
+                    self._look(handle, name, found)
+        finally:
+            os.close(handle)
+
+    def projects(self, root: str) -> None:
+        """Those in the directories that were noted. An unchanged one is not opened again."""
+        if not self._projects:
             return
-        scan.reading.record(scan, handle, name, RULE, found)
-    elif stat.S_ISLNK(found.st_mode) and not _is_word(name):  # words are links to programs and directories as a rule
-        leads = files.link(handle, name)
-        if leads is not None:
-            scan.links.look(scan, name, leads, RULE, ORDINARY)
+        top = files.open_directory(root)
+        try:
+            self._scan.root = root
+            for path, entries in sorted(self._projects.items()):
+                with Beneath(top, path) as directory:
+                    for name, found in entries:
+                        self._look(directory, f"{path}/{name}", found)
+        except OSError:
+            self._scan.gap("directories that cannot be opened")
+        finally:
+            os.close(top)
+
+    def _hidden(self, handle: int, path: str, scope: Scope, level: int) -> None:
+        try:
+            below = files.open_directory(path.rpartition("/")[2], handle)
+        except OSError:
+            return  # the walk has recorded a gap
+        try:
+            for name, found in self._entries(below):
+                inner = scope.child(name)
+                if not stat.S_ISDIR(found.st_mode):
+                    mine = name not in _PLAIN and not name.endswith((*_DATA, *_LEFT))
+                    if mine and not scope.rule_of(name) and name not in scope.below:
+                        self._look(below, f"{path}/{name}", found, words=True)
+                elif level < _LEVELS and not (_is_cache(name) or inner.everything):
+                    self._hidden(below, f"{path}/{name}", inner, level + 1)
+        finally:
+            os.close(below)
+
+    def _entries(self, handle: int) -> list[tuple[str, os.stat_result]]:
+        """In the order of names."""
+        try:
+            return [(name, found) for name in sorted(os.listdir(handle)) if (found := files.look(handle, name))]
+        except OSError:
+            self._scan.gap("directories that cannot be read")
+            return []
+
+    def _is_mine(self, name: str) -> bool:
+        """Whether it looks like settings, and no rule names it. Projects have the same names, so these are kept."""
+        mine = self._named.get(name)
+        if mine is None:
+            mine = is_settings(name) and not ORDINARY.rule_of(name) and name not in ORDINARY.below
+            if len(self._named) < _MOST:
+                self._named[name] = mine
+        return mine
+
+    def _look(self, directory: int | Beneath, path: str, found: os.stat_result, *, words: bool = False) -> None:
+        """``words``: whether each word counts, also one that is no script."""
+        name = path.rpartition("/")[2]
+        word = _is_word(name) and not words
+        if stat.S_ISLNK(found.st_mode) and not word:  # words are links to programs and directories as a rule
+            leads = files.link(_handle_of(directory), name)
+            if leads is not None and self._has_room():
+                self._scan.links.look(self._scan, path, leads, RULE, ORDINARY)
+        elif stat.S_ISREG(found.st_mode) and found.st_size and not (word and not _acts(directory, name, found)):
+            self._record(directory, path, found)
+
+    def _record(self, directory: int | Beneath, path: str, found: os.stat_result) -> None:
+        if not self._has_room():
+            return
+        if found.st_size > _LONGEST or self._read >= _READ:
+            self._scan.mark(path, "", Mark(RULE, str(files.stamp_of(found)), "", files.changed(found)))
+            return
+        self._read += 1
+        if not self._scan.reading.again(self._scan, path, RULE, found):
+            self._scan.reading.record(self._scan, _handle_of(directory), path, RULE, found)
+
+    def _has_room(self) -> bool:
+        self._count += 1
+        if self._count > _MOST:
+            self._scan.once(f"more than {_MOST} files that look like settings")
+        return self._count <= _MOST

@@ -6,7 +6,7 @@ import os
 import stat
 from itertools import islice
 
-from podbot.guard import files, gitdirs, gitfiles, gitsteps, repositories, unnamed
+from podbot.guard import files, gitdirs, gitfiles, gitsteps, repositories
 from podbot.guard.acting_parts import Reading
 from podbot.guard.catalogue import RULES
 from podbot.guard.deceiving import are_plain, deceives, leads_out
@@ -15,8 +15,9 @@ from podbot.guard.halves import Half, interrupt_after
 from podbot.guard.linked import Links
 from podbot.guard.marks import GIT_OR_SHELL, Mark, Snapshot
 from podbot.guard.modes import Modes, roots_of
-from podbot.guard.scope import COMMON, GIT, GIT_FILE, MODULES, WORKTREE_CONFIG, Scope
+from podbot.guard.scope import COMMON, GIT, GIT_FILE, MODULES, ORDINARY, WORKTREE_CONFIG, Scope
 from podbot.guard.tree import Limits, Over, Room, Walk
+from podbot.guard.unnamed import MANIFESTS, Unnamed
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from podbot.guard.tree import Below
 
 _KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
+_MODULE = "python.module"  # counts only beside a source of the same name
 _MANY = 1024  # entries of a directory that are read at once
 
 
@@ -63,6 +65,7 @@ class Scan(Walk):
         self.scripts: set[str] = set()
         self.links = Links()
         self._follows = False
+        self._unnamed = Unnamed(self)
         self.root = ""
         self.known_roots: Sequence[str] = ()
 
@@ -96,7 +99,8 @@ class Scan(Walk):
             for path, name, scope in roots:
                 self._root(path, name, scope)
             if self.half != 1:
-                unnamed.look(self, roots[0][0])
+                self._unnamed.top(roots[0][0])
+            self._unnamed.projects(roots[0][0])
             self.half = None
             self._follows = True
             self.links.walk(self)
@@ -259,6 +263,8 @@ class Scan(Walk):
             self.mark(prefix + name, "name", Mark("name", ""))
         for name, found in mine:
             self._file(handle, prefix, name, scope, found)
+        if path and scope is ORDINARY and not MANIFESTS.isdisjoint(name for name, _ in mine):
+            self._unnamed.note(handle, path, text.split("/") if count < _MANY else os.listdir(handle))
         if ".git" in below:
             self._repository(handle, ".git", f"{prefix}.git", path)
         known = path == ".git" or path.endswith("/.git")
@@ -278,7 +284,7 @@ class Scan(Walk):
             gitdirs.config(self, handle, name, path)
         elif rule == MODULES:
             gitdirs.modules(self, handle, path)
-        elif rule:
+        elif rule and (rule != _MODULE or files.look(handle, f"{name.partition('.')[0]}.py") is not None):
             self.reading.record(self, handle, path, rule, found)
 
     def has_room(self, rule: str, size: int) -> bool:

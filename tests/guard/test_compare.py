@@ -127,6 +127,14 @@ def test_the_block() -> None:
     assert unnamed.fields == {"session": "s", "workspace": "/w", "findings": 2}
 
 
+def test_a_line_names_one_finding_of_each_rule() -> None:
+    """Four files that an agent changes for no other purpose push nothing out."""
+    decoys = [finding(4, f"{name}/Makefile") for name in "abcde"]
+    others = [Finding(4, f"x{number}", "what", "new", f"tool {number}", "why") for number in range(6)]
+    (line,) = lines(GuardReport((decoys[0], *others, *decoys[1:])), "/w")[1:]
+    assert line.endswith(": a/Makefile, x0, x1, x2, x3, x4, x5 and 4 more")
+
+
 def test_many_findings_do_not_push_the_repository_at_the_top_out_of_the_block() -> None:
     many = {(f".a{number:04}/.envrc", ""): Mark("direnv", "") for number in range(1100)}
     git = {(".git/config", "core.fsmonitor"): Mark("git.key", "./x", "core.fsmonitor = ./x")}

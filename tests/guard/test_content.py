@@ -73,6 +73,15 @@ b = "1"
     ),
     "PHP's plain requirements": (COMPOSER, '{"name": "a/b", "require": {"php": ">=8.1", "c/d": "^2.0"}}'),
     "modules of Go": (("go.mod", "go.mod"), "module a\n\ngo 1.22\n\nrequire (\n\tb.example/c v1.2.3 // indirect\n)\n"),
+    "Go's blocks that are harmless": (
+        ("go.mod", "go.mod"),
+        "module a // é \u2028 replace b => ./c\nretract (\n\tv1.0.0 // x\n\t[v1.1.0, v1.2.0]\n)\n",
+    ),
+    "a version of Python": (
+        ("python.version", ".python-version"),
+        "3.12\ncpython-3.11.2\n>=3.8,<3.13\npypy3.10-7.3.12\n",
+    ),
+    "the system's Python": (("python.version", ".python-version"), "# mine\nsystem\n"),
     "pip's requirements": (
         ("requirements", "requirements.txt"),
         "# x\nrequests==2.0 \\\n    --hash=sha256:00\nb[c]>=1  # y\n",
@@ -174,6 +183,15 @@ ACTS: dict[str, tuple[tuple[str, str], str]] = {
     "PHP's repositories": (COMPOSER, '{"repositories": [{"type": "path", "url": "x"}]}'),
     "PHP's plugins": (COMPOSER, '{"config": {"allow-plugins": true}}'),
     "a replaced module of Go": (("go.mod", "go.mod"), "module a\nreplace (\n\tb => ./c\n)\n"),
+    "Go's block behind another kind of line end": (
+        ("go.mod", "go.mod"), "replace ( // \u2028)\n\tb => ./c\n)\n",
+    ),
+    "Go's block behind a form feed": (("go.mod", "go.mod"), "replace ( // \f)\n\tb => ./c\n)\n"),
+    "Go's quotes": (("go.mod", "go.mod"), 'require "a//b" v1\n'),
+    "a word of Go's that podbot does not know": (("go.mod", "go.mod"), "module a\ninclude ./c\n"),
+    "Go's replacement without a blank": (("go.mod", "go.mod"), "replace(\nb => ./c\n)\n"),
+    "a Python in the checkout": (("python.version", ".python-version"), "3.12\n./evil/python\n"),
+    "a directory instead of Python": (("python.version", ".python-version"), "evil\n"),
     "Go's toolchain": (("go.mod", "go.mod"), "module a\ntoolchain go1.99-evil\n"),
     "a file of requirements": (("requirements", "requirements.txt"), "./evil.tar.gz\n"),
     "a file in the same directory": (("requirements", "requirements.txt"), "evil.whl\n"),

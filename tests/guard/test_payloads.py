@@ -188,6 +188,8 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
             ".west/config",
             "x.targets",
             "hk.pkl",
+            "src/sitecustomize.pyc",
+            "src/app.cpython-311-x86_64-linux-gnu.so",
         )
     },
     "an extension of pi": (3, ".pi/extensions/e.ts", file(".pi/extensions/e.ts")),
@@ -200,6 +202,12 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
     "settings of a tool that no rule names": (6, ".somethingrc", file(".somethingrc")),
     "more of them": (6, "tool.toml", file("tool.toml")),
     "a word": (6, "Procfile", file("Procfile")),
+    "an interpreter in the checkout": (4, ".python-version", file(".python-version", "tools/python\n")),
+    "code of a tool in a hidden directory that no rule names": (6, ".tool/x.js", file(".tool/x.js")),
+    **{
+        f"U+{ord(char):04X} in a name": (5, f"x{char}.py", file(f"x{char}.py"))
+        for char in "\U0001bca0\U00013430\U0001d159\ufffc\u2800\u200d"
+    },
     "variables": (6, ".env", file(".env", "GOOGLE_GEMINI_BASE_URL=http://127.0.0.1:9999\n")),
     "settings that are a link": (6, ".xrc", link(".xrc", "tools/hook.sh")),
     "mise's choice of settings": (1, ".miserc.toml", file(".miserc.toml", 'env = ["x"]\n')),
@@ -525,7 +533,12 @@ ORDINARY: dict[str, Act] = {
     "a revert of two that stopped at a conflict": cherry_pick_that_stopped,
     "git status by the builtin monitor": config("[core]\n\tfsmonitor = true\n"),
     "a file that is written again as it was": lambda work: write(work / "Makefile", (work / "Makefile").read_text()),
-    "emoji and accents": lambda work: [write(work / name) for name in ("é", "👩‍💻.md", "日本", "a b'c")],
+    "emoji and accents": lambda work: [
+        write(work / name)
+        for name in ("é", "👩‍💻.md", "日本", "a b'c", os.fsdecode(b"caf\xe9"), "\ue0a0", "\U0001fae9.md", "❤️.md")
+    ],
+    "a program of C": file("src/lib.so", "\x7fELF"),
+    "a version of Python": file(".python-version", "3.12\n"),
     "sources, documents, data": lambda work: [
         write(work / "x" / name) for name in ("a.ts", "README.md", "data.csv", ".editorconfig", ".env", "schema.sql")
     ],

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from podbot.guard.render import lines
 from podbot.guard.unnamed import is_settings
-from tests.guard.trees import checkout, git, left_by, said, write
+from tests.guard.trees import append, checkout, git, left_by, link, next_tick, said, write
 
 
 @pytest.mark.parametrize("name", [".x", ".xrc", "xrc", "a.toml", "a.json5", "Procfile", "a-b_c", ".env.local"])
@@ -71,9 +72,99 @@ def test_what_a_build_makes_is_not_listed(tmp_path: Path) -> None:
     assert said(left) == []
 
 
-def test_only_the_top_has_them(tmp_path: Path) -> None:
+def test_a_directory_without_a_manifest_has_none(tmp_path: Path) -> None:
     work = checkout(tmp_path / "shop")
     assert said(left_by(work, lambda work: write(work / "src" / ".xrc"))) == []
+
+
+def test_a_project_below_the_top_has_them(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+    write(work / "packages" / "api" / "package.json", "{}")
+
+    def act(work: Path) -> None:
+        write(work / "packages" / "api" / ".xrc")
+        write(work / "packages" / "api" / "src" / ".xrc")
+        write(work / "packages" / "web" / "Cargo.toml", '[package]\nname = "a"\n')
+        link("packages/web/.yrc", "../../tools/hook.sh")(work)
+        write(work / "packages" / "web" / "tasks.py")
+
+    assert said(left_by(work, act)) == [(6, "packages/api/.xrc"), (6, "packages/web/.yrc")]
+
+
+def test_a_project_with_many_files_has_them(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+    for number in range(1100):
+        write(work / "packages" / "api" / f"{number}.ts")
+    write(work / "packages" / "api" / "package.json", "{}")
+    assert said(left_by(work, lambda work: write(work / "packages" / "api" / ".xrc"))) == [(6, "packages/api/.xrc")]
+
+
+def test_hidden_directories_at_the_top_have_them_two_levels_deep(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+
+    def act(work: Path) -> None:
+        for path in ("start.js", "conf/a.yml", "hooks/run", "one/two/x.yml", "README.md", "notes/a.png", ".gitignore"):
+            write(work / ".tool" / path)
+        write(work / ".x" / ".y" / "z.rb")
+
+    assert said(left_by(work, act)) == [
+        (6, ".tool/start.js"),
+        (6, ".tool/conf/a.yml"),
+        (6, ".tool/hooks/run"),
+        (6, ".x/.y/z.rb"),
+    ]
+
+
+def test_what_a_rule_names_in_a_hidden_directory_is_not_listed_twice(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+
+    def act(work: Path) -> None:
+        write(work / ".vscode" / "tasks.json")
+        write(work / ".vscode" / "other.json")
+        write(work / ".config" / "mise" / "config.toml")
+        write(work / ".cursor" / "rules" / "a.mdc")
+
+    assert said(left_by(work, act)) == [
+        (1, ".config/mise/config.toml"),
+        (2, ".vscode/tasks.json"),
+        (3, ".cursor/rules/a.mdc"),
+        (6, ".vscode/other.json"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "path", [".turbo/turbo.json", ".x-cache/a.js", ".venv/pyvenv.cfg", ".git/xrc", ".hg/store.x", ".x/.venv/a.cfg"]
+)
+def test_caches_and_version_control_have_none(tmp_path: Path, path: str) -> None:
+    work = checkout(tmp_path / "shop")
+    assert said(left_by(work, lambda work: write(work / path))) == []
+
+
+def test_a_program_of_tasks_counts_at_the_top(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+
+    def act(work: Path) -> None:
+        write(work / "tasks.py")
+        write(work / "src" / "tasks.py")
+
+    assert said(left_by(work, act)) == [(6, "tasks.py")]
+
+
+def test_a_large_file_counts_by_its_times(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+    write(work / "a.toml", "#" * 70_000)
+    write(work / "b.toml", "#" * 70_000)
+    next_tick()
+    left = left_by(work, lambda work: append(work / "a.toml", "#"))
+    assert [(one.path, one.change) for one in left.findings] == [("a.toml", "changed")]
+
+
+def test_after_many_files_those_that_are_left_count_by_their_times(tmp_path: Path) -> None:
+    for number in range(2010):
+        write(tmp_path / f".a{number:04}")
+    next_tick()
+    left = left_by(tmp_path, lambda work: append(work / ".a2009", "#"))
+    assert [(one.path, one.change) for one in left.findings] == [(".a2009", "changed")]
 
 
 def test_a_changed_one_is_listed_and_one_that_was_there_is_not(tmp_path: Path) -> None:
@@ -86,10 +177,13 @@ def test_a_changed_one_is_listed_and_one_that_was_there_is_not(tmp_path: Path) -
 
 def test_more_than_are_compared_is_a_gap(tmp_path: Path) -> None:
     def act(work: Path) -> None:
-        for number in range(2010):
-            write(work / f".a{number}")
+        (work / ".x").mkdir()
+        for number in range(8010):
+            os.symlink("x.y", work / ".x" / f"{number}.y")
 
-    assert left_by(tmp_path, act).gaps == ("more than 2000 files at the top that look like settings",)
+    left = left_by(tmp_path, act)
+    assert left.gaps == ("more than 8000 files that look like settings",)
+    assert len(left.findings) == 8000
 
 
 def test_gits_own_files_at_the_top_of_a_bare_repository_have_no_finding(tmp_path: Path) -> None:
