@@ -35,11 +35,15 @@ tar -ch $files | podman import -q --change 'CMD ["/bin/true"]' - {INNER}"""
 
 @dataclass
 class World:
-    """One isolated operator: HOME, XDG directories, a configuration file. ``env``: of every command."""
+    """One isolated operator: HOME, XDG directories, a configuration file. ``env``: of every command.
+
+    ``through``: a command that runs podbot, in place of the test itself.
+    """
 
     root: str
     image: str
     env: dict[str, str] = field(default_factory=dict)
+    through: tuple[str, ...] = ()
 
     @property
     def sealed_env(self) -> dict[str, str]:
@@ -92,7 +96,7 @@ class World:
         """Run podbot to its end, with text as input and output. ``stdin``: an open file in place of ``input``."""
         data = input.decode() if isinstance(input, bytes) else input
         done = subprocess.run(
-            [*PODBOT, *args],
+            [*self.through, *PODBOT, *args],
             env={**self.env, **(env or {})},
             **({"stdin": stdin} if stdin else {"input": data if data is not None else ""}),
             capture_output=True,
@@ -116,7 +120,7 @@ class World:
             **options,
         }
         env = {**self.env, **options.pop("env", {})}
-        return subprocess.Popen([*PODBOT, *args], env=env, **options)
+        return subprocess.Popen([*self.through, *PODBOT, *args], env=env, **options)
 
     def agent(
         self, *words: str, workspace: str = "", flags: tuple[str, ...] = (), **options: Any

@@ -138,4 +138,5 @@ def _confinement(found: Security) -> str:
     parts += [f"{len(found.dropped)} capabilities dropped" if found.dropped != ("ALL",) else "no capability"]
     parts += ["podbot's filter of system calls" if found.seccomp else "the engine's filter of system calls"]
     parts += ["read-only system"] if found.read_only_root else []
+    parts += ["user ids of its own"] if found.own_ids else []
     return ", ".join(parts)

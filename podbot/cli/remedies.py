@@ -162,7 +162,7 @@ _BY_FAULT: Final = {
     }.items()
 }
 # These say in their hint what to do, which is better than the text above.
-_HINT_WINS: Final = (errors.CommandSurvived, errors.StartFailed, errors.UsageError)
+_HINT_WINS: Final = (errors.CommandSurvived, errors.CreateFailed, errors.StartFailed, errors.UsageError)
 
 
 def remedy_of(exc: PodbotError, *, terminal: bool = True) -> str:

@@ -132,6 +132,9 @@ class SandboxConfig(Frozen):
     mount_dev_fuse: bool = key(
         False, "Add /dev/fuse to the sandbox: nested containers are then fast with large images, too.", True
     )
+    own_user_ids: bool = key(
+        False, "On a rootful engine, give each session user ids that nobody else has, so root inside is not root.", True
+    )
     selinux_label_mode: SelinuxLabelMode = key(
         "disable_for_container", "SELinux: switch labels off for the container, or keep the engine's default."
     )

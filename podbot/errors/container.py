@@ -158,13 +158,19 @@ class NotOurs(ContainerError):
 
 
 class CreateFailed(ContainerError):
-    """The engine refused to create the container."""
+    """The engine refused to create the container. ``hint``: instead of the remedy for any cause."""
 
     container: str
     image: str
     reason: str
+    hint: str = ""
     template: ClassVar[str] = "the engine could not create {container} from {image}: {reason}"
     advice: ClassVar[str] = "Check the image, the mounts and the limits that the reason names."
+
+    @property
+    def remedy(self) -> str:
+        """See PodbotError."""
+        return self.hint or super().remedy
 
 
 class NetworkNotFound(ContainerError):

@@ -67,6 +67,7 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
             "read_only_root": security.read_only_root,
             "tmpfs": list(security.tmpfs),
             "user": security.user,
+            "own_user_ids": security.own_ids,
         },
         "limits": {
             "memory": limits.memory,

@@ -106,6 +106,13 @@ USES = (
         hint="Choose another profile: a privileged container has every device, a sealed one has none.",
     ),
     Use(
+        ("sandbox.own_user_ids",),
+        "sandbox.profile",
+        used_with=("hardened", "minimal", "sealed"),
+        noted_for=("privileged",),
+        hint="Choose another profile: a privileged container has the host's user ids.",
+    ),
+    Use(
         ("sandbox.selinux_label_mode",),
         "sandbox.profile",
         used_with=("hardened", "minimal", "sealed"),

@@ -82,6 +82,7 @@ def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[
             tmpfs=SEALED_TMPFS,
             user=SEALED_USER,
             keep_id=facts.uid != 0,
+            own_ids=sandbox.own_user_ids,
         )
         return sealed, ()
     notes: list[str] = []
@@ -100,6 +101,7 @@ def plan_security(config: AppConfig, facts: HostFacts) -> tuple[Security, tuple[
         dropped=tuple(name for name in DROPPED if name not in added),
         selinux_disable=selinux_disable,
         seccomp=profile_path(facts.state_dir),
+        own_ids=sandbox.own_user_ids,
     )
     return security, tuple(notes)
 

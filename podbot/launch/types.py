@@ -203,6 +203,7 @@ class Security(Frozen):
     ``dropped`` = ``("ALL",)``: none is left. ``seccomp``: the path of podbot's seccomp profile on the host; None is the
     engine's own profile. ``tmpfs``: directories in memory that can be written. ``user``: ``UID:GID`` of processes that
     are started as no other user; None is the image's own. ``keep_id``: a rootless engine maps it to the operator.
+    ``own_ids``: a rootful engine maps the sandbox's user ids to some that no other container has.
     """
 
     privileged: bool = False
@@ -216,6 +217,7 @@ class Security(Frozen):
     tmpfs: tuple[str, ...] = ()
     user: str | None = None
     keep_id: bool = False
+    own_ids: bool = False
 
 
 class Limits(Frozen):

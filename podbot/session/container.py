@@ -21,7 +21,7 @@ from podbot.session.directory import SessionDirectory
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import Disposal, dispose
 from podbot.session.guarding import report_left
-from podbot.session.mount_check import verified_mount
+from podbot.session.mount_check import RUNTIMES, check_mapped, verified_mount
 from podbot.session.network import isolate, public_servers, remove_network
 from podbot.session.own_files import place_files
 from podbot.session.plan_json import public_part
@@ -90,6 +90,8 @@ def _started(session: Opening, resources: Sequence[SessionResource[Any]]) -> tup
     engine, plan, emit = session.engine, session.plan, session.emit
     emit(Event("info", "container.create", f"creating the sandbox {plan.session} from {plan.container.image}"))
     place_files(plan, emit)
+    if plan.container.security.own_ids and engine.host().rootless:
+        session = replace(session, plan=_with_the_engines_ids(plan, emit))
     with contextlib.ExitStack() as checks:
         for mount in plan.container.mounts:
             checks.enter_context(verified_mount(mount))
@@ -130,18 +132,29 @@ def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str
             resource.starting()
     emit(Event("info", "container.start", "starting the sandbox"))
     with wake.interruptible():
-        engine.start(container)
+        _start(engine, container, plan)
     if engine.local:
         found = _inspected(engine, container, plan)
         for resource in resources:
             resource.inspected(found)
             resource.running(found)
         check_filtered(found, plan)
+        check_mapped(found, plan)
         if (event := public_servers(plan, found)) is not None:
             emit(event)
         for event in low_disks(plan.workspace, found.storage):
             emit(event)
     return container
+
+
+def _start(engine: Engine, container: str, plan: SandboxPlan) -> None:
+    try:
+        engine.start(container)
+    except StartFailed as exc:
+        if plan.container.security.own_ids and exc.reason.endswith("permission denied"):
+            # The working directory, by a runtime that mounted it without the sandbox's user ids.
+            raise StartFailed(container=plan.session, reason=exc.reason, detail=exc.detail, hint=RUNTIMES) from exc
+        raise
 
 
 def _inspected(engine: Engine, container: str, plan: SandboxPlan) -> ContainerInfo:
@@ -161,6 +174,14 @@ def _once(emit: Emit) -> Emit:
             emit(event)
 
     return once
+
+
+def _with_the_engines_ids(plan: SandboxPlan, emit: Emit) -> SandboxPlan:
+    """The plan for a rootless engine, in whose user namespace root is its owner."""
+    text = "sandbox.own_user_ids has no effect: root inside is the engine's owner, who is not root"
+    emit(Event("info", "engine.user_ids", text, {"session": plan.session}))
+    security = replace(plan.container.security, own_ids=False)
+    return replace(plan, container=replace(plan.container, security=security))
 
 
 def _removed(engine: Engine, plan: SandboxPlan) -> bool:
@@ -206,7 +227,7 @@ def check_met(engine: Engine, container: str, plan: SandboxPlan, emit: Emit) -> 
     """
     dropped = []
     for unmet in engine.unmet(container, plan.container):
-        if unmet.key in ("sandbox.runtime", "sandbox.profile", "sandbox.publish"):
+        if unmet.key in ("sandbox.runtime", "sandbox.profile", "sandbox.publish", "sandbox.own_user_ids"):
             reason = f"it accepted {unmet.key} = {unmet.wanted} and did not apply it (it has {unmet.got or 'nothing'})"
             raise CreateFailed(container=plan.session, image=plan.container.image, reason=reason)
         dropped.append(unmet)

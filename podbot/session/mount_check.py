@@ -7,8 +7,9 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from podbot.errors import MountRefused
-from podbot.launch.types import Mount
+from podbot.engine.port import ContainerInfo
+from podbot.errors import MountRefused, StartFailed
+from podbot.launch.types import Mount, SandboxPlan
 from podbot.places import OWN_PROC, path_of
 
 
@@ -67,6 +68,33 @@ def mount_points(proc: str | None = OWN_PROC) -> list[str]:
         return []
     with open(os.path.join(proc, "mountinfo"), "rb") as lines:
         return [_unescaped(line.split(b" ")[4]) for line in lines]
+
+
+def check_mapped(container: ContainerInfo, plan: SandboxPlan, proc: str = "/proc") -> None:
+    """Raise StartFailed when the plan has user ids of its own and a mount shows the host's.
+
+    Runtimes that do not know such mounts make plain ones, silently; no process inside can then use the workspace.
+    Nothing is checked where the container's processes are not visible.
+    """
+    if not plan.container.security.own_ids or container.pid <= 0:
+        return
+    try:
+        with open(os.path.join(proc, str(container.pid), "mountinfo"), "rb") as lines:
+            fields = [line.split(b" ") for line in lines]
+    except OSError:
+        return
+    mapped = {_unescaped(field[4]): b"idmapped" in field[5].split(b",") for field in fields}
+    plain = [mount.target for mount in plan.container.mounts if mapped.get(mount.target) is False]
+    if plain:
+        raise StartFailed(
+            container=plan.session, reason=f"its runtime did not map the user ids of {plain[0]}", hint=RUNTIMES
+        )
+
+
+RUNTIMES = (
+    "sandbox.own_user_ids needs an engine with the runtime crun, or runc from 1.2 on. Make one of them the engine's"
+    " (`runtime` in containers.conf), or set sandbox.own_user_ids = false."
+)
 
 
 def _unescaped(field: bytes) -> str:

@@ -38,7 +38,7 @@ from podbot.session.disposal import STOP_SECONDS
 from podbot.session.flags import is_live
 from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.host_paths import path_facts, with_protected
-from podbot.session.mount_check import verified_mount
+from podbot.session.mount_check import check_mapped, verified_mount
 from podbot.session.network import isolate, public_servers
 from podbot.session.own_files import place_files
 from podbot.session.plan_json import NotAPlan, plan_from
@@ -239,6 +239,7 @@ def _bring_back(session: Opening, container: ContainerInfo) -> None:
                     engine.start(container.id)
                 started = engine.inspect(container.id)
                 check_filtered(started, plan)
+                check_mapped(started, plan)
                 for resource in resources:
                     resource.running(started)
                 if (event := public_servers(plan, started)) is not None:

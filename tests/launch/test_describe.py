@@ -119,6 +119,7 @@ def test_a_description_contains_every_decision() -> None:
                 "read_only_root": False,
                 "tmpfs": [],
                 "user": None,
+                "own_user_ids": False,
             },
             "limits": {
                 "memory": 1 << 30,

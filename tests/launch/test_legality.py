@@ -121,6 +121,7 @@ IDLE: dict[str, tuple[Any, str, str, str]] = {
     "workspace.guard": ("off", "workspace.source", "host_mount", "github_clone"),
     "workspace.read_only": (True, "workspace.source", "host_mount", "github_clone"),
     "sandbox.mount_dev_fuse": (True, "sandbox.profile", "minimal", "privileged"),
+    "sandbox.own_user_ids": (True, "sandbox.profile", "sealed", "privileged"),
     "sandbox.selinux_label_mode": ("keep_default", "sandbox.profile", "hardened", "privileged"),
 }
 NOTED = {"agent.command", "agent.args", "agent.permissions", "agent.delegation", "workspace.read_only"} | {

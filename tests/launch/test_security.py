@@ -43,6 +43,13 @@ def test_fuse_is_given_to_who_asks_for_it() -> None:
     assert planned(ASKED) == (asked, ())
 
 
+@pytest.mark.parametrize("profile", ["hardened", "minimal", "sealed"])
+def test_user_ids_of_its_own_are_for_every_profile_but_privileged(profile: str) -> None:
+    assert planned({"sandbox.profile": profile, "sandbox.own_user_ids": True})[0].own_ids
+    assert not planned({"sandbox.profile": profile})[0].own_ids
+    assert not planned({"sandbox.profile": "privileged", "sandbox.own_user_ids": True})[0].own_ids
+
+
 def test_hardened_with_selinux() -> None:
     values = {"sandbox.selinux_label_mode": "keep_default"}
     assert planned(values) == (HARDENED, ())

@@ -48,6 +48,39 @@ def test_it_is_created_furnished_started_and_removed(engine: FakeEngine, place: 
     assert place.kinds() == ["container.create", "container.start", "container.removed"]
 
 
+def with_own_ids(plan: SandboxPlan) -> SandboxPlan:
+    security = dataclasses.replace(plan.container.security, own_ids=True)
+    return dataclasses.replace(plan, container=dataclasses.replace(plan.container, security=security))
+
+
+def test_a_rootless_engine_has_a_user_namespace_of_its_own(engine: FakeEngine, place: Place) -> None:
+    engine.rootless = True
+    with started(engine, place, with_own_ids(place.sandbox())):
+        assert engine.by_name[SESSION].spec.security.own_ids is False
+        assert "engine.user_ids" in place.kinds()
+
+
+def test_a_rootful_engine_gives_user_ids_or_the_start_is_refused(engine: FakeEngine, place: Place) -> None:
+    with started(engine, place, with_own_ids(place.sandbox())):
+        assert engine.by_name[SESSION].spec.security.own_ids is True
+    engine.ignored = (Unmet("sandbox.own_user_ids", "true", "the host's"),)
+    with pytest.raises(CreateFailed, match="did not apply it"), started(engine, place, with_own_ids(place.sandbox())):
+        pytest.fail("it started")
+    assert engine.by_name == {}
+
+
+def test_a_working_directory_that_may_not_be_entered_leads_to_the_runtime(engine: FakeEngine, place: Place) -> None:
+    reason = "its working directory /w: permission denied"
+    engine.fail("start", StartFailed(container="c", reason=reason))
+    with pytest.raises(StartFailed, match="working directory") as caught:
+        started(engine, place, with_own_ids(place.sandbox())).__enter__()
+    assert "runtime crun" in caught.value.remedy
+    engine.fail("start", StartFailed(container="c", reason=reason))
+    with pytest.raises(StartFailed) as caught:
+        started(engine, place, place.sandbox()).__enter__()
+    assert "runtime crun" not in caught.value.remedy
+
+
 class EndsAtOnce(FakeEngine):
     """Its first container ends as soon as it has started, and is removed before podbot looks at it."""
 

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import os
 from pathlib import Path
 
 import pytest
 
-from podbot.errors import MountRefused
-from podbot.launch.types import Mount
+from podbot.errors import MountRefused, StartFailed
+from podbot.launch.types import Mount, SandboxPlan
 from podbot.places import OWN_PROC
-from podbot.session.mount_check import mount_points, verified_mount
+from podbot.session.mount_check import check_mapped, mount_points, verified_mount
+from podbot.testing import FakeEngine
+from tests.session.plans import Place
 from tests.streams.plumbing import nothing_left_open
 
 
@@ -122,3 +126,46 @@ def test_elsewhere_than_linux_the_path_is_resolved_again(source: Path) -> None:
     source.parent.rename(moved)
     source.parent.symlink_to(moved)
     refused(source, proc=None)
+
+
+MAPPED = b"70 60 8:1 /a /a/proj rw,nosuid,nodev,relatime,idmapped - ext4 /dev/a rw\n"
+PLAIN = MAPPED.replace(b",idmapped", b"")
+
+
+@pytest.fixture
+def own_ids(tmp_path: Path) -> tuple[FakeEngine, SandboxPlan, str]:
+    plan = Place(os.fspath(tmp_path)).sandbox()
+    spec = dataclasses.replace(
+        plan.container,
+        mounts=(Mount("/a", "/a/proj"),),
+        security=dataclasses.replace(plan.container.security, own_ids=True),
+    )
+    engine = FakeEngine(images=[spec.image])
+    container = engine.create(spec)
+    engine.start(container)
+    return engine, dataclasses.replace(plan, container=spec), container
+
+
+@pytest.mark.parametrize(
+    ("lines", "right"), [(MAPPED, True), (PLAIN, False), (PLAIN + MAPPED, True), (MAPPED + PLAIN, False), (b"", True)]
+)
+def test_a_mount_that_a_runtime_did_not_map(
+    own_ids: tuple[FakeEngine, SandboxPlan, str], tmp_path: Path, lines: bytes, right: bool
+) -> None:
+    """The last mount at a path is the one that is seen."""
+    engine, plan, container = own_ids
+    found = engine.inspect(container)
+    (tmp_path / "proc" / str(found.pid)).mkdir(parents=True)
+    (tmp_path / "proc" / str(found.pid) / "mountinfo").write_bytes(lines)
+    with contextlib.nullcontext() if right else pytest.raises(StartFailed, match="did not map the user ids of /a/proj"):
+        check_mapped(found, plan, str(tmp_path / "proc"))
+    security = dataclasses.replace(plan.container.security, own_ids=False)
+    plain = dataclasses.replace(plan, container=dataclasses.replace(plan.container, security=security))
+    check_mapped(found, plain, str(tmp_path / "proc"))
+
+
+def test_where_the_processes_cannot_be_seen_no_mount_is_checked(
+    own_ids: tuple[FakeEngine, SandboxPlan, str], tmp_path: Path
+) -> None:
+    engine, plan, container = own_ids
+    check_mapped(engine.inspect(container), plan, str(tmp_path / "proc"))

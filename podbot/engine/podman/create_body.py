@@ -16,6 +16,8 @@ from podbot.launch.types import ContainerSpec, Limits, Mount, Security
 _PERIOD = 100_000  # microseconds; the kernel's default, from which inspect computes NanoCpus
 _SIGTERM = 15
 _STOP_SECONDS = 10
+OWN_IDS = 65_536
+"""User ids of a sandbox that has its own; nested containers use some of them."""
 _TMPFS_SIZE = "size=512m"
 
 # An empty directory of the image is replaced; anything else there stays. A kept container has the link already.
@@ -60,7 +62,10 @@ def create_body(spec: ContainerSpec) -> dict[str, Any]:
         # A bare path is mapped to itself with rwm: the devices cgroup shows `c 10:229 rwm`.
         "devices": [{"path": path} for path in security.devices],
         "selinux_opts": ["disable"] if security.selinux_disable else [],
-        "mounts": [*map(_mount, (*spec.mounts, *spec.files)), *map(_tmpfs, security.tmpfs)],
+        "mounts": [
+            *(_mount(mount, security) for mount in (*spec.mounts, *spec.files)),
+            *map(_tmpfs, security.tmpfs),
+        ],
         "resource_limits": _resources(spec.limits),
         **_rlimits(spec.limits),
         **({"shm_size": spec.shm} if spec.shm is not None else {}),  # a tmpfs, limited also where no cgroup is
@@ -70,9 +75,7 @@ def create_body(spec: ContainerSpec) -> dict[str, Any]:
         body["read_only_filesystem"] = True
     if security.user is not None:
         body["user"] = security.user
-    if security.user is not None and security.keep_id:
-        uid, gid = security.user.split(":")
-        body["userns"] = {"nsmode": "keep-id", "value": f"uid={uid},gid={gid}"}
+    body |= _user_ids(security)
     if security.seccomp is not None:
         # The engine reads it at once, and refuses to create if it cannot. Inspect does not show it (measured).
         body["seccomp_profile_path"] = security.seccomp
@@ -80,13 +83,34 @@ def create_body(spec: ContainerSpec) -> dict[str, Any]:
         body["remove"] = True  # the container's monitor starts it, so neither podbot nor the service has to live then
     if spec.workdir is not None:
         body["work_dir"] = spec.workdir
-    if spec.make_workdir:
+    if spec.make_workdir and not security.own_ids:  # the engine would give it to the host's root: see `workdir_archive`
         body["create_working_dir"] = True  # otherwise a container with a missing workdir does not start
     if spec.ports:
         body["portmappings"] = [_mapping(port) for port in spec.ports]
     if spec.runtime is not None:
         body["oci_runtime"] = spec.runtime  # 4.3.1 accepts any value and ignores it: see `unmet`
     return body
+
+
+def _user_ids(security: Security) -> dict[str, Any]:
+    if security.own_ids:
+        # The service takes the namespace from `idmappings`; of `userns` alone it makes none, silently (4.3.1).
+        return {"userns": {"nsmode": "auto"}, "idmappings": {"AutoUserNs": True, "AutoUserNsOpts": {"Size": OWN_IDS}}}
+    if security.user is not None and security.keep_id:
+        uid, gid = security.user.split(":")
+        return {"userns": {"nsmode": "keep-id", "value": f"uid={uid},gid={gid}"}}
+    return {}
+
+
+def workdir_archive(spec: ContainerSpec) -> bytes | None:
+    """An archive for ``/`` with the working directory, where the engine itself cannot make it."""
+    if not (spec.make_workdir and spec.security.own_ids and spec.workdir):
+        return None
+    import tarfile  # 10 ms
+
+    entry = tarfile.TarInfo(spec.workdir.lstrip("/"))
+    entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+    return entry.tobuf(tarfile.GNU_FORMAT) + bytes(2 * tarfile.BLOCKSIZE)
 
 
 def unmet(spec: ContainerSpec, inspected: Mapping[str, Any]) -> tuple[Unmet, ...]:
@@ -129,6 +153,9 @@ def _unmet_security(security: Security, host: Mapping[str, Any], inspected: Mapp
         yield Unmet("sandbox.profile", f"no {names}", names)
     if security.read_only_root and not host.get("ReadonlyRootfs"):
         yield Unmet("sandbox.profile", "a read-only root", "one that can be written")
+    maps = (host.get("IDMappings") or {}).get("UidMap") or ()
+    if security.own_ids and (not maps or any(str(entry).split(":")[1:2] == ["0"] for entry in maps)):
+        yield Unmet("sandbox.own_user_ids", "true", "the host's")
     user = str((inspected.get("Config") or {}).get("User") or "")
     if security.user is not None and user != security.user:
         yield Unmet("sandbox.profile", f"user {security.user}", user)
@@ -169,7 +196,7 @@ def _main(spec: ContainerSpec) -> dict[str, list[str]]:
     return {"entrypoint": ["/bin/sh"], "command": ["-c", "; ".join(parts), "sh", *words]}
 
 
-def _mount(mount: Mount) -> dict[str, Any]:
+def _mount(mount: Mount, security: Security) -> dict[str, Any]:
     # `ro` with `rbind` leaves mounts below the source writable (measured; 4.3.1 does not support `rro`), so a read-only
     # mount excludes them. A rootless engine can mount such a tree only as a whole, hence rbind.
     access = ["bind", "ro"] if mount.read_only else ["rbind", "rw"]
@@ -177,7 +204,8 @@ def _mount(mount: Mount) -> dict[str, Any]:
         "type": "bind",
         "source": mount.source,
         "destination": mount.target,
-        "options": [*access, "rprivate", "nosuid", "nodev"],
+        # With user ids of its own: the owners of files are as the host has them, on both sides.
+        "options": [*access, "rprivate", "nosuid", "nodev", *(["idmap"] if security.own_ids else [])],
     }
 
 

@@ -119,6 +119,14 @@ def refusal(operation: str, response: Response, *, container: str = "") -> Conta
     return RequestFailed(operation=operation, status=response.status, reason=reason)
 
 
+# Podman takes the ranges of this name for containers with user ids of their own.
+_NO_IDS = "no 65,536 user ids are left for it (sandbox.own_user_ids)"
+_IDS_HINT = (
+    "Have root write a range for `containers` that nobody else has into /etc/subuid and /etc/subgid, such as"
+    " containers:2147483647:2147483648."
+)
+
+
 def create_error(response: Response, spec: ContainerSpec) -> ContainerError:
     """The error for a container that the engine refused to create."""
     reason = reason_of(response)
@@ -129,6 +137,8 @@ def create_error(response: Response, spec: ContainerSpec) -> ContainerError:
         return NameTaken(container=spec.name)
     if "network not found" in reason:
         return NetworkNotFound(network=spec.network)
+    if "not find enough available IDs" in reason:
+        return CreateFailed(container=spec.name, image=spec.image, reason=_NO_IDS, hint=_IDS_HINT)
     error = refusal("create a container", response)
     if isinstance(error, EngineStorageFull | KernelLimitReached):
         return error

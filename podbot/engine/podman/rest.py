@@ -231,7 +231,7 @@ class RestEngine:
     # --- containers ---------------------------------------------------------------------------
 
     def create(self, spec: ContainerSpec) -> str:
-        from podbot.engine.podman.create_body import create_body
+        from podbot.engine.podman.create_body import create_body, workdir_archive
 
         body = create_body(spec)
         response = self._call("POST", "/containers/create", body)
@@ -240,9 +240,12 @@ class RestEngine:
                 break
             time.sleep(pause)
             response = self._call("POST", "/containers/create", body)
-        if response.status < 300:
-            return self._read(response, rest_answers.identifier)
-        raise create_error(response, spec)
+        if response.status >= 300:
+            raise create_error(response, spec)
+        container = self._read(response, rest_answers.identifier)
+        if (archive := workdir_archive(spec)) is not None:
+            self.put_archive(container, "/", archive)
+        return container
 
     def unmet(self, container: str, spec: ContainerSpec) -> tuple[Unmet, ...]:
         from podbot.engine.podman.create_body import unmet

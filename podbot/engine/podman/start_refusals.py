@@ -37,6 +37,10 @@ _IMPROPER = ": container state improper"
 # Of a container, with runc's words before crun's: what is said of it, and what to do. Numbers are those of the groups.
 _UNLIKE = "{1} cannot be mounted at {2}: {3}", "Check that {1} is there, and that no file is in the way of {2}."
 _MOUNT = "{1} cannot be mounted at {2}: {3}", ""
+_UNMAPPED = (
+    "the file system of {1} cannot be mounted with other user ids",
+    "Use a directory on one that can, such as ext4, xfs or btrfs, or set sandbox.own_user_ids = false.",
+)
 _LIMIT = "the engine may not set {} that high", "Lower {}, or raise the engine's own limit."
 _NOFILE, _NPROC = (tuple(text.format(key) for text in _LIMIT) for key in ("sandbox.nofile", "sandbox.nproc"))
 _OF_A_CONTAINER = tuple(
@@ -49,6 +53,8 @@ _OF_A_CONTAINER = tuple(
         (r"mount `(/.*?)` to `(.*?)`: (Not a directory|No such file or directory)", _UNLIKE),
         (r'error mounting "(/.*?)" to rootfs at "(.*?)": (?:.*: )?(.*)', _MOUNT),
         (r"mount `(/.*?)` to `(.*?)`: (.*)", _MOUNT),
+        (r"mount_setattr `(/.*?)`: ", _UNMAPPED),
+        (r"MOUNT_ATTR_IDMAP on (/.*?): ", _UNMAPPED),  # runc 1.2
         (
             r"(?:error stat'ing file|cannot stat) `(.*)`: (.*)",
             ("{1} cannot be mounted: {2}", "Check that {1} is there."),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import os
+import tarfile
 from typing import Any
 
 import pytest
 
 from podbot.config.published import Published
-from podbot.engine.podman.create_body import create_body, unmet
+from podbot.engine.podman.create_body import create_body, unmet, workdir_archive
 from podbot.engine.port import Unmet
 from podbot.launch.types import ContainerSpec, Limits, Mount, Security
 
@@ -44,6 +46,13 @@ CASES: dict[str, ContainerSpec] = {
             user="65534:65534",
             keep_id=True,
         ),
+    ),
+    "own-ids": dataclasses.replace(
+        BASE,
+        mounts=(*BASE.mounts, Mount("/srv/reference", "/reference", read_only=True)),
+        security=Security(own_ids=True),
+        workdir="/clones/shop",
+        make_workdir=True,
     ),
     "limits": dataclasses.replace(BASE, limits=Limits(memory=512 << 20, cpus=1.5, pids=128, nofile=4096, nproc=9)),
     "everything": dataclasses.replace(
@@ -164,6 +173,23 @@ def test_a_sealed_sandbox_is_read_back() -> None:
         Unmet("sandbox.profile", "a read-only root", "one that can be written"),
         Unmet("sandbox.profile", "user 65534:65534", ""),
     )
+
+
+def test_user_ids_of_its_own_are_read_back() -> None:
+    spec = dataclasses.replace(BASE, security=Security(own_ids=True))
+    mapped = {"UidMap": ["0:200000:65536"], "GidMap": ["0:200000:65536"]}
+    assert unmet(spec, inspected(IDMappings=mapped)) == ()
+    for maps in (None, {}, {"UidMap": ["0:0:1", "1:200000:65535"]}):
+        assert unmet(spec, inspected(IDMappings=maps)) == (Unmet("sandbox.own_user_ids", "true", "the host's"),)
+
+
+def test_only_with_user_ids_of_its_own_the_working_directory_is_unpacked() -> None:
+    assert [name for name, spec in CASES.items() if workdir_archive(spec) is not None] == ["own-ids"]
+    archive = workdir_archive(CASES["own-ids"]) or b""
+    with tarfile.open(fileobj=io.BytesIO(archive)) as found:
+        assert [(entry.name, entry.type, entry.mode, entry.uid) for entry in found] == [
+            ("clones/shop", tarfile.DIRTYPE, 0o755, 0)
+        ]
 
 
 BINDINGS = {

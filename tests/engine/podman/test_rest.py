@@ -15,12 +15,13 @@ import pytest
 
 from podbot.engine.podman import rest_answers
 from podbot.engine.podman.container_ending import Ending
-from podbot.engine.podman.create_body import create_body
+from podbot.engine.podman.create_body import create_body, workdir_archive
 from podbot.engine.podman.rest import API, REST_LIMITS, RestEngine, RestLimits
 from podbot.engine.port import EngineHost, Size
 from podbot.errors import CreateFailed, EngineGone, ExecFailed, RemoveFailed
 from podbot.launch.types import ExecSpec
 from tests.engine.podman.serve import SPEC, TRUE, Serve
+from tests.engine.podman.test_create_body import CASES
 from tests.engine.serving import Answer, Request, http, raw, recorded, replay
 
 UPGRADED = b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd.docker.raw-stream\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"  # noqa: E501
@@ -93,6 +94,23 @@ def test_create(serve: Serve) -> None:
     assert (request.method, request.target) == ("POST", "/v4.0.0/libpod/containers/create")
     assert json.loads(request.body) == json.loads(json.dumps(create_body(SPEC)))
     assert request.headers["Content-Type"] == "application/json"
+
+
+def test_with_user_ids_of_its_own_the_working_directory_is_unpacked_before_the_start(serve: Serve) -> None:
+    spec = CASES["own-ids"]
+    engine, server = serve(replay("create"), http(200, '{"Id": "c0ffee", "State": {"Status": "created"}}'), http(200))
+    engine.create(spec)
+    upload = server.requests[-1]
+    assert (upload.method, upload.target.partition("?")[2]) == ("PUT", "path=%2F")
+    assert upload.body == workdir_archive(spec)
+
+
+def test_a_range_of_user_ids_that_is_used_up_is_named(serve: Serve) -> None:
+    words = "creating container storage: could not find enough available IDs"
+    engine, _ = serve(http(500, json.dumps({"message": words})))
+    with pytest.raises(CreateFailed, match=r"no 65,536 user ids are left for it \(sandbox.own_user_ids\)") as caught:
+        engine.create(CASES["own-ids"])
+    assert "/etc/subuid" in caught.value.remedy
 
 
 def test_start_stop_remove_and_again(serve: Serve) -> None:

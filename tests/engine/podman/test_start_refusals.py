@@ -122,6 +122,17 @@ _ID = "9938a0e86dddc09ccb0e6cbadf05b0097dfdc173694713b19914bb9bf59fe5b2"
             "/a: b cannot be mounted at /m: not a directory",
             _BOTH.format("/a: b"),
         ),
+        *(
+            (
+                message,
+                "the file system of /a b cannot be mounted with other user ids",
+                "Use a directory on one that can, such as ext4, xfs or btrfs, or set sandbox.own_user_ids = false.",
+            )
+            for message in (
+                f"crun: mount_setattr `/a b`: Invalid argument{_OCI}",
+                f"{_INIT}failed to set MOUNT_ATTR_IDMAP on /a b: invalid argument (maybe the filesystem used){_OCI}",
+            )
+        ),
         (
             f"crun: mount `/a` to `/m`: Not a directory{_OCI}",
             "/a cannot be mounted at /m: Not a directory",
