@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import socket
+from collections.abc import Iterable
 from typing import Protocol
 
 from podbot.frozen import Frozen
@@ -47,13 +48,27 @@ class Patience(Frozen):
 
 
 PATIENCE = Patience()
+_SO_PASSRIGHTS = 83
 _MOST_PASSED = socket.CMSG_SPACE(253 * 4)  # the kernel's limit for descriptors in one message
+
+
+def refuse_descriptors(sock: socket.socket) -> bool:
+    """Have the kernel refuse descriptors that are passed to ``sock``; false where it cannot, before Linux 6.16.
+
+    Best before a peer has it. To close a socket is to close the descriptors that it has received, too.
+    """
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, _SO_PASSRIGHTS, 0)
+    except OSError:
+        return False
+    return True
 
 
 class SocketLink:
     """A link over a connected unix socket, which it owns."""
 
     def __init__(self, connected: socket.socket, where: str) -> None:
+        self._closes_at_once = refuse_descriptors(connected)
         connected.setblocking(False)
         with contextlib.suppress(OSError):
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
@@ -71,7 +86,7 @@ class SocketLink:
         """
         data, passed, _, _ = self._socket.recvmsg(limit, _MOST_PASSED)
         if passed:
-            _close_in_thread([found for _, _, found in passed])
+            _close_in_thread(_numbers([found for _, _, found in passed]))
             raise OSError(errno.EPROTO, "")
         return data
 
@@ -80,21 +95,28 @@ class SocketLink:
         return self._socket.send(data, socket.MSG_NOSIGNAL)
 
     def close(self) -> None:
-        """See Link."""
-        self._socket.close()
+        """See Link. Descriptors that nobody received are closed with it, which may block as for ``receive``."""
+        if self._closes_at_once:
+            self._socket.close()
+        else:
+            _close_in_thread([self._socket.detach()])
 
 
-def _close_in_thread(passed: list[bytes]) -> None:
-    """Close received descriptors in a daemon thread, which may block; podbot does not wait for it, even at its exit."""
-    import threading  # imported here: only an attack needs it
-
+def _numbers(passed: list[bytes]) -> array.array[int]:
     numbers = array.array("i")
     for found in passed:
         numbers.frombytes(found[: len(found) // numbers.itemsize * numbers.itemsize])
+    return numbers
+
+
+def _close_in_thread(numbers: Iterable[int]) -> None:
+    """Close descriptors in a daemon thread, which may block; podbot does not wait for it, even at its exit."""
+    import threading  # imported here: only an attack needs it, or an old kernel
+
     threading.Thread(target=_close_all, args=(numbers,), daemon=True).start()
 
 
-def _close_all(numbers: array.array[int]) -> None:
+def _close_all(numbers: Iterable[int]) -> None:
     for number in numbers:
         with contextlib.suppress(OSError):
             os.close(number)

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from podbot.errors import NoGuest
 from podbot.guest.frames import GATEWAY, HANDED_OVER, LEASED
-from podbot.guest.link import PATIENCE, Patience, SocketLink, as_text
+from podbot.guest.link import PATIENCE, Patience, SocketLink, as_text, refuse_descriptors
 
 SOCKET = "channel"  # its name in the directory
 _BACKLOG = 64
@@ -152,6 +152,7 @@ def dial(directory: str, where: str, patience: Patience = PATIENCE) -> SocketLin
 
 def _connected(found: int, where: str, until: float) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    refuse_descriptors(connection)
     try:
         connection.setblocking(False)
         while True:
