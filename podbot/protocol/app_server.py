@@ -163,7 +163,7 @@ def _address_cuts(text: str, holder: Part | None) -> Cuts:
 
 
 def _may_be_opened(value: object) -> bool:
-    from podbot.protocol.questions import is_web_address  # imported here: it takes 4 ms, and few sessions log in
+    from podbot.protocol.web_addresses import is_web_address  # imported here, because few sessions log in
 
     return value is None or is_web_address(value)
 

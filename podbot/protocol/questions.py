@@ -7,7 +7,6 @@ escapes, and a marker precedes options that contradict themselves and paths outs
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,15 +18,11 @@ from podbot.protocol.message import Message
 from podbot.protocol.named_paths import outside_paths, texts_of
 from podbot.protocol.path_map import PathScope
 from podbot.protocol.permission_options import prefix_of
+from podbot.protocol.web_addresses import is_web_address
 
 MOST_PATHS = 3  # paths that a marker names
 LONGEST_PATH = 100  # characters of each
 _CALL_ID = frozenset({fold_key("toolCallId")})
-
-# ASCII: without it the Kelvin sign is a k, and the long s an s.
-_ADDRESS = re.compile(
-    r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?(?:[/?#][!-~]*)?", re.IGNORECASE | re.ASCII
-)
 
 
 def question_cuts(message: Message, mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
@@ -203,11 +198,6 @@ def _is_text(text: str, part: Part) -> bool:
 
 def _text_of(text: str, part: Part | None) -> str:
     return part.value if part is not None and _is_text(text, part) else ""
-
-
-def is_web_address(value: object) -> bool:
-    """Whether ``value`` is a plain http or https URL: no user name, and only ASCII in the host."""
-    return isinstance(value, str) and _ADDRESS.fullmatch(value) is not None
 
 
 def _check_address(params: Sequence[Part]) -> None:

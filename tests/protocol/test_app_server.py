@@ -142,7 +142,7 @@ def test_each_message_of_a_batch_is_judged_by_itself() -> None:
     ],
 )
 def test_a_client_gets_only_web_addresses_to_open(form: str) -> None:
-    for url in ('"https://auth.openai.com/log-in?a=b#c"', '"http://localhost:1455/x"', "null"):
+    for url in ('"https://auth.openai.com/log-in?to=http://localhost:1455/"', '"http://10.0.0.7:1455/x"', "null"):
         fine = (form % url).encode() + b"\n"
         result = from_agent(fine, channel=CodexChannel())
         assert (result.to_client, result.said) == (fine, [])
@@ -150,6 +150,7 @@ def test_a_client_gets_only_web_addresses_to_open(form: str) -> None:
         '"file:///etc/passwd"',
         '"vscode://x/y"',
         '"https://a@b.c/"',
+        '"http://localhost:1455/x"',
         '""',
         "7",
         '["https://a.b"]',

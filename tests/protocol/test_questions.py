@@ -264,8 +264,8 @@ def elicited(**params: object) -> Outcome:
 @pytest.mark.parametrize(
     "url",
     [
-        "https://example.org", "http://example.org/", "HTTPS://Example.org:8443/a?b=c#d", "http://127.0.0.1:1455/cb",
-        "https://[2001:db8::1]/x", "https://example.org?x=%20",
+        "https://example.org", "http://example.org/", "HTTPS://Example.org:8443/a?b=c#d", "http://10.0.0.7:1455/cb",
+        "https://[2001:db8::1]/x", "https://example.org?x=%20", "https://example.org/?redirect_uri=http://127.0.0.1:1455/",
     ],
 )  # fmt: skip
 def test_plain_web_addresses_pass(url: str) -> None:
@@ -281,6 +281,8 @@ def test_plain_web_addresses_pass(url: str) -> None:
         "https://\u212a.org/", "http\u017f://example.org/",
         "https://ex\u0430mple.org/", "https://example.org/\u202e", "https://example.org/\u00e9", "data:text/html,x", 7,
         None,         ["https://example.org"], {"a": 1}, True,
+        "http://127.0.0.1:1455/cb", "http://localhost/", "http://169.254.169.254/latest/meta-data", "http://[::1]:631/",
+        "http://2130706433/", "http://0x7f.1/", "http://0.0.0.0:8080/",
     ],
 )  # fmt: skip
 def test_other_addresses_are_refused_and_answered(url: object) -> None:
