@@ -17,14 +17,15 @@ from podbot.protocol.logins import Cuts
 from podbot.protocol.message import Message
 from podbot.protocol.named_paths import outside_paths, owned_paths, texts_of
 from podbot.protocol.path_map import PathScope
+from podbot.protocol.permitted_commands import is_narrow
 from podbot.protocol.plain_commands import (
     LONGEST,
     Command,
     Words,
+    bare,
     command_of,
     is_prefix,
     is_quiet,
-    is_runner,
     named_as,
     plain_commands,
     unmarked,
@@ -159,7 +160,7 @@ def _contradictions(params: dict[str, Any]) -> Iterator[str]:
         if command is None or len(permitted) > _MOST or not is_prefix(permitted, command):
             yield f"[podbot: the lasting permission is for another command: {_shown(permitted) or 'any'}] "
             break
-        if is_runner(permitted):
+        if not is_narrow(bare(permitted), command):
             yield f"[podbot: the lasting permission is for more than this command: {_shown(permitted)}] "
             break
     for host in _other_hosts(params):

@@ -15,7 +15,9 @@ LONGEST = 65_536  # characters of a command that is read
 
 Words = tuple[str, ...]
 
-_SHELLS = frozenset({"bash", "sh", "zsh"})
+#: Directories whose programs count as what they are called; a program elsewhere can be anything.
+SYSTEM = frozenset({"/bin", "/usr/bin", "/usr/local/bin"})
+_SHELLS = frozenset(("bash", "sh", "zsh"))
 _SCRIPT = ("-c", "-lc")
 _JOINTS = frozenset({"&&", "||", "|", ";"})
 _MARKS = str.maketrans("", "", "'\"\\")
@@ -30,11 +32,6 @@ _ARGUMENT = re.compile(r"""(\s++)|'([^']*+)'|"((?:[^"\\]|\\.)*+)"|((?:[^\s'"\\]|
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED_IN_QUOTES = re.compile(r'\\([$`"\\])')
 _NOT_SHOWN = frozenset({"build", "dist", "node_modules", "src"})  # by which Codex shortens no path
-# Programs that run what the words after their options name: a permission for one of them alone is for everything.
-_RUNNERS = frozenset(
-    ("bash", "sh", "zsh", "dash", "fish", "pwsh", "powershell", "env", "sudo", "git", "node", "perl", "ruby", "php",
-     "lua", "python", "python2", "python3", "py", "pypy", "pypy3", "xargs", "osascript")
-)  # fmt: skip
 # What Codex leaves out of its descriptions and what changes nothing, by the form of each argument. It also leaves out
 # tee and xargs, and sed, awk and sort in any form, which can write files and run programs.
 _ANY = re.compile(r".*", re.DOTALL)
@@ -65,7 +62,7 @@ class Command(NamedTuple):
         """Whether ``description`` is the whole command or its script."""
         said = description.strip()
         return said in (self.text.strip(), self.script.strip()) or (
-            not self.text and _bare(_arguments(said) or ()) == self.argv
+            not self.text and bare(_arguments(said) or ()) == self.argv
         )
 
     def words(self) -> Iterator[str]:
@@ -84,11 +81,11 @@ def command_of(given: object) -> Command | None:
         text, argv = given, _arguments(given) or []
     else:
         return None
-    if len(argv) == 3 and argv[0].rpartition("/")[2] in _SHELLS and argv[1] in _SCRIPT:
-        return Command(text, _bare(argv), argv[2], plain_commands(argv[2]))
+    if len(argv) == 3 and _is_shell(argv[0]) and argv[1] in _SCRIPT:
+        return Command(text, bare(argv), argv[2], plain_commands(argv[2]))
     if text:
-        return Command(text, _bare(argv), text, plain_commands(text)) if text.strip() else None
-    return Command("", _bare(argv), " ".join(argv), tuple(_divided(argv))) if argv else None
+        return Command(text, bare(argv), text, plain_commands(text)) if text.strip() else None
+    return Command("", bare(argv), " ".join(argv), tuple(_divided(argv))) if argv else None
 
 
 def plain_commands(script: str) -> tuple[Words, ...]:
@@ -138,18 +135,18 @@ def is_quiet(words: Words) -> bool:
 
 def is_prefix(words: Sequence[object], command: Command) -> bool:
     """Whether a permission for what begins with ``words`` is for this command."""
-    given = _bare(words)
+    given = bare(words)
     return bool(given) and (given == command.argv or any(part[: len(given)] == given for part in command.parts))
 
 
-def is_runner(words: Sequence[object]) -> bool:
-    """Whether such a permission is for whatever a shell, an interpreter or the like runs, and not for one command."""
-    program, *options = _bare(words)
-    return program.rpartition("/")[2] in _RUNNERS and all(word.startswith("-") for word in options)
-
-
-def _bare(words: Sequence[object]) -> Words:
+def bare(words: Sequence[object]) -> Words:
+    """``words`` without the marks by which shells quote."""
     return tuple(str(word).translate(_MARKS) for word in words)
+
+
+def _is_shell(program: str) -> bool:
+    directory, slash, name = program.rpartition("/")
+    return name in _SHELLS and (directory in SYSTEM or not slash)
 
 
 def _divided(argv: Sequence[str]) -> Iterator[Words]:
@@ -159,7 +156,7 @@ def _divided(argv: Sequence[str]) -> Iterator[Words]:
         if word not in _JOINTS:
             part.append(word)
         elif part:
-            yield _bare(part)
+            yield bare(part)
             part = []
 
 
