@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from podbot.protocol.descriptions import MEMBERS, MOST, misdescribed, values
 from podbot.protocol.earlier import MOST_PATHS, EarlierCalls
 from podbot.protocol.escapes import cuts_as_shown, escape_cuts, visible
 from podbot.protocol.jsontext import Part, alike, fold_key, members
@@ -18,18 +19,7 @@ from podbot.protocol.message import Message
 from podbot.protocol.named_paths import outside_paths, owned_paths, texts_of
 from podbot.protocol.path_map import PathScope
 from podbot.protocol.permitted_commands import is_narrow
-from podbot.protocol.plain_commands import (
-    LONGEST,
-    Command,
-    Words,
-    bare,
-    command_of,
-    is_prefix,
-    is_quiet,
-    named_as,
-    plain_commands,
-    unmarked,
-)
+from podbot.protocol.plain_commands import Command, bare, command_of, is_prefix
 from podbot.protocol.questions import LONGEST_PATH, marker_of, only_in, put
 
 _NAMES = frozenset(
@@ -38,14 +28,15 @@ _NAMES = frozenset(
 _IDS = ("itemId", "callId")
 _OWNERS = frozenset(map(fold_key, ("id", *_IDS)))
 _KIND = frozenset({"kind"})
-_SPECIAL = {"root": "/", "slash_tmp": "/tmp", "tmpdir": "the directory for temporary files"}  # noqa: S108 - a name
-_DESCRIPTIONS = ("commandActions", "parsedCmd")
+# Special places in the workspace, or with nothing of the user's; any other one is named, also one that is unknown here.
+_WITHIN = frozenset(map(fold_key, ("project_roots", "current_working_directory", "minimal")))
+_SPECIAL = {"root": "/", "slashtmp": "/tmp", "tmpdir": "the directory for temporary files"}  # noqa: S108 - a name
 # Each may be there once, because clients differ in which of two they read.
 _DECIDING = (
-    "command", *_DESCRIPTIONS, "availableDecisions", "networkApprovalContext", "proposedExecpolicyAmendment",
+    "command", "cwd", *MEMBERS, "availableDecisions", "networkApprovalContext", "proposedExecpolicyAmendment",
     "proposedNetworkPolicyAmendments",
 )  # fmt: skip
-_MOST = 1000  # words of a permission, or descriptions, that are compared with the command
+_MOST_OFFERED = 16  # lasting permissions in the decisions that are compared with the command; more count as any
 
 
 def approval_cuts(message: Message, mount: PathScope | None, earlier: EarlierCalls) -> Cuts:
@@ -147,20 +138,25 @@ def _special(text: str, parts: Sequence[Part]) -> Iterator[str]:
         part = alike(parts, name)
         if part is not None and isinstance(part.value, dict):
             for place in texts_of(text, part, _KIND):
-                if place in _SPECIAL:
-                    yield _SPECIAL[place]
+                kind = fold_key(place[:LONGEST_PATH])
+                if kind not in _WITHIN:
+                    yield _SPECIAL.get(kind, place)
 
 
 def _contradictions(params: dict[str, Any]) -> Iterator[str]:
     """Podbot's words about a lasting permission, or a description, of something else than what is asked."""
     command = command_of(params.get("command"))
-    if words := _misdescribed(params, command):
-        yield words
+    wrong = misdescribed(params, command)
+    if wrong == ():
+        yield "[podbot: the description is of another command than the one that runs] "
+    elif wrong:
+        yield f"[podbot: the description leaves out a part of the command: {_shown(wrong)}] "
     for permitted in _amendments(params):
-        if command is None or len(permitted) > _MOST or not is_prefix(permitted, command):
-            yield f"[podbot: the lasting permission is for another command: {_shown(permitted) or 'any'}] "
+        if not isinstance(permitted, list) or _is_for_another(permitted, command):
+            words = permitted if isinstance(permitted, list) else []
+            yield f"[podbot: the lasting permission is for another command: {_shown(words) or 'any'}] "
             break
-        if not is_narrow(bare(permitted), command):
+        if command is None or not is_narrow(bare(permitted), command):
             yield f"[podbot: the lasting permission is for more than this command: {_shown(permitted)}] "
             break
     for host in _other_hosts(params):
@@ -168,76 +164,41 @@ def _contradictions(params: dict[str, Any]) -> Iterator[str]:
         break
 
 
-def _misdescribed(params: dict[str, Any], command: Command | None) -> str:
-    """Podbot's words about descriptions, which clients show instead of the command."""
-    actions = [action for name in _DESCRIPTIONS for action in _listed(params.get(name))]
-    described: set[Words] = set()
-    for action in actions:
-        found = None if command is None else _described(action, command)
-        if found is None:
-            return "[podbot: the description is of another command than the one that runs] "
-        described |= found
-    if actions and command is not None:
-        for part in command.parts:
-            if part not in described and not is_quiet(part):
-                return f"[podbot: the description leaves out a part of the command: {_shown(part)}] "
-    return ""
+def _is_for_another(permitted: list[object], command: Command | None) -> bool:
+    return command is None or len(permitted) > MOST or not is_prefix(permitted, command)
 
 
-def _described(action: object, command: Command) -> set[Words] | None:
-    """The plain commands that a description is of; None if it is of another command, or says another thing of it."""
-    found: set[Words] = set()
-    texts = [*_values(action, "command"), *_values(action, "cmd")]
-    for text in texts:
-        if not isinstance(text, str) or not text.strip():
-            return None
-        if command.is_all(text):
-            found.update(command.parts)
-            continue
-        parts = plain_commands(text[:LONGEST])
-        if len(parts) != 1 or parts[0] not in command.parts:
-            return None
-        found.update(parts)
-    known = {word for part in found for word in part} or set(command.words())
-    names, queries = _values(action, "name"), _values(action, "query")
-    if not texts or not all(isinstance(said, str) for said in (*names, *queries)):
-        return None
-    right = all(any(named_as(word, name) for word in known) for name in names)
-    return found if right and all(unmarked(query) in known for query in queries) else None
+def _amendments(params: dict[str, Any]) -> Iterator[object]:
+    """Each lasting permission for a command. What is no list of words is for any, as far as podbot can tell."""
+    offered = params.get("proposedExecpolicyAmendment")
+    if offered is not None:
+        yield offered
+    count = 0
+    for decision in _decisions(params):
+        for each in values(decision, "acceptWithExecpolicyAmendment"):
+            for words in values(each, "execpolicyAmendment") or [None]:
+                count += 1
+                yield words if count <= _MOST_OFFERED else None
 
 
-def _amendments(params: dict[str, Any]) -> Iterator[list[object]]:
-    found = [params.get("proposedExecpolicyAmendment")]
-    for decision in _listed(params.get("availableDecisions")):
-        for each in _values(decision, "acceptWithExecpolicyAmendment"):
-            found += _values(each, "execpolicyAmendment")
-    yield from (words for words in found if isinstance(words, list))
-
-
-def _other_hosts(params: dict[str, Any]) -> Iterator[str]:
+def _other_hosts(params: dict[str, Any]) -> Iterator[object]:
     """Hosts of lasting permissions for the network that are not the one which is asked about."""
-    asked = _values(params.get("networkApprovalContext"), "host")
-    found = _listed(params.get("proposedNetworkPolicyAmendments"))
-    for decision in _listed(params.get("availableDecisions")):
-        for each in _values(decision, "applyNetworkPolicyAmendment"):
-            found += _values(each, "networkPolicyAmendment")
+    asked = values(params.get("networkApprovalContext"), "host")
+    given = params.get("proposedNetworkPolicyAmendments")
+    found = list(given) if isinstance(given, list) else [] if given is None else [given]
+    for decision in _decisions(params):
+        for each in values(decision, "applyNetworkPolicyAmendment"):
+            found += values(each, "networkPolicyAmendment") or [None]
     for amendment in found:
-        for host in _values(amendment, "host"):
-            if isinstance(host, str) and asked != [host] and _values(amendment, "action") != ["deny"]:
-                yield host
+        hosts = values(amendment, "host")
+        if values(amendment, "action") != ["deny"] and (len(hosts) != 1 or hosts != asked):
+            yield next((host for host in hosts if host not in asked and isinstance(host, str)), "any")
+
+
+def _decisions(params: dict[str, Any]) -> list[object]:
+    found = params.get("availableDecisions")
+    return found if isinstance(found, list) else [] if found is None else [found]
 
 
 def _shown(words: Sequence[object]) -> str:
     return visible(" ".join(map(str, words)))[:LONGEST_PATH].replace("\n", " ").replace("\t", " ")
-
-
-def _listed(value: object) -> list[object]:
-    return value[:_MOST] if isinstance(value, list) else []
-
-
-def _values(holder: object, name: str) -> list[Any]:
-    """Each member that some client may read as ``name``, except those that are null."""
-    if not isinstance(holder, dict):
-        return []
-    wanted = fold_key(name)
-    return [value for key, value in holder.items() if fold_key(key) == wanted and value is not None]

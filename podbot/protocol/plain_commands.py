@@ -31,21 +31,6 @@ _PIECE = re.compile(
 _ARGUMENT = re.compile(r"""(\s++)|'([^']*+)'|"((?:[^"\\]|\\.)*+)"|((?:[^\s'"\\]|\\.)++)""", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED_IN_QUOTES = re.compile(r'\\([$`"\\])')
-_NOT_SHOWN = frozenset({"build", "dist", "node_modules", "src"})  # by which Codex shortens no path
-# What Codex leaves out of its descriptions and what changes nothing, by the form of each argument. It also leaves out
-# tee and xargs, and sed, awk and sort in any form, which can write files and run programs.
-_ANY = re.compile(r".*", re.DOTALL)
-_NUMBERS = re.compile(r"-[a-z]?[+-]?[0-9]*|[+-]?[0-9]+")
-_QUIET = {
-    **dict.fromkeys(("cd", "echo", "printf", "true", "yes", "y", "no", "n", "wc", "tr", "cut", "column", "nl"), _ANY),
-    **dict.fromkeys(("head", "tail"), _NUMBERS),
-    "sort": re.compile(r"-[bdfghiMnrRsuVzk0-9.,]+|-t.?|[0-9.,]+[bdfginr]*"),
-    "uniq": re.compile(r"-[cdDiuz]+"),
-    "sed": re.compile(
-        r"-[nErsz]+|-e|[0-9]+(?:,(?:[0-9]+|\$))?[pd]|s([/|#,@:])(?:(?!\1).)*\1(?:(?!\1).)*\1[gIip0-9]*", re.DOTALL
-    ),
-    "awk": re.compile(r"-F.{0,3}|[,:;|\t ]|\{\s*print[\s$\w,.]*\}", re.DOTALL),
-}
 
 
 class Command(NamedTuple):
@@ -118,19 +103,6 @@ def plain_commands(script: str) -> tuple[Words, ...]:
 def unmarked(word: str) -> str:
     """``word`` without the marks by which shells quote: two spellings of one word are equal without them."""
     return word.translate(_MARKS)
-
-
-def named_as(word: str, name: str) -> bool:
-    """Whether Codex may call the file ``word`` by ``name``: its last part that is not the name of every project's."""
-    name = unmarked(name)
-    parts = [part for part in word.split("/") if part and part not in _NOT_SHOWN]
-    return name in (word, word.rstrip("/"), parts[-1] if parts else word)
-
-
-def is_quiet(words: Words) -> bool:
-    """Whether a description may leave out this command: it prints, or changes what others print."""
-    form = _QUIET.get(words[0])
-    return form is not None and all(form.fullmatch(word) for word in words[1:])
 
 
 def is_prefix(words: Sequence[object], command: Command) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import shlex
 import tracemalloc
 from typing import Any
@@ -132,10 +133,15 @@ def test_a_deciding_member_may_occur_only_once(key: str) -> None:
     ("method", "params", "path"),
     [
         (COMMAND, {"cwd": "/etc"}, "/etc"),
-        (COMMAND, {"command": "cat id", "commandActions": [
-            {"type": "read", "command": "cat id", "path": "/root/.ssh/id"}]}, "/root/.ssh/id"),
+        (COMMAND, {"command": "cat ~/.ssh/id", "commandActions": [
+            {"type": "read", "command": "cat ~/.ssh/id", "path": "/root/.ssh/id"}]}, "/root/.ssh/id"),
         ("item/permissions/requestApproval", {"permissions": {"fileSystem": {"entries": [
             {"path": {"type": "special", "value": {"kind": "root"}}, "access": "write"}]}}}, "/"),
+        # In another spelling, and one that is unknown here.
+        (COMMAND, {"permissions": {"x": [{"value": {"kind": "Root"}}, {"KIND": "minimal"}]}}, "/"),
+        (COMMAND, {"permissions": {"x": {"kind": "SLASH_TMP"}, "y": {"kind": "project_roots"}}}, "/tmp"),
+        (COMMAND, {"permissions": {"x": {"kind": "TmpDir"}}}, "the directory for temporary files"),
+        (COMMAND, {"additional_permissions": {"x": {"kind": "home"}}}, "home"),
         (COMMAND, {"additionalPermissions": {"fileSystem": {"write": ["/ws/a", "/usr"]}}}, "/usr"),
         (COMMAND, {"additionalPermissions": {"fileSystem": {"entries": [
             {"access": "write", "path": {"type": "glob_pattern", "pattern": "/**"}}]}}}, "/**"),
@@ -291,6 +297,8 @@ def test_a_command_and_its_description(params: dict[str, Any], marker: str) -> N
 
 LEFT_OUT = "[podbot: the description leaves out a part of the command: "
 LASTING = "[podbot: the lasting permission is for another command: "
+OFFER = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["ls"]}}
+HOST = "[podbot: the lasting permission is for another host: "
 BROAD = "[podbot: the lasting permission is for more than this command: "
 
 
@@ -330,12 +338,31 @@ def marker_in(params: dict[str, Any], method: str = COMMAND) -> str:
         ("python3 - <<'EOF'\nprint(1)\nEOF", [{"command": "python3 - <<'EOF'\nprint(1)\nEOF"}]),
         ("ls # all of them", [{"command": "ls # all of them"}]),
         ("git commit -m \"it's $USER\"", [{"command": "git commit -m \"it's $USER\""}]),
+        ("cat a/b.py", [{"type": "read", "command": "cat a/b.py", "name": "b.py", "path": "/ws/x/a/b.py"}]),
+        ("cat a/b.py", [{"type": "read", "command": "cat a/b.py", "name": "b.py", "path": "a/b.py"}]),
+        ("cat /ws/b", [{"type": "read", "command": "cat /ws/b", "name": "b", "path": "/ws/b"}]),
+        ("cat ../b", [{"type": "read", "command": "cat ../b", "name": "b", "path": "/ws/b"}]),
+        ("cd lib && cat x.py", [{"type": "read", "command": "cat x.py", "name": "x.py", "path": "lib/x.py"}]),
+        ("cd lib && cat x.py", [{"type": "read", "command": "cat x.py", "name": "x.py", "path": "/ws/x/lib/x.py"}]),
+        ("cd lib/..; cat x", [{"type": "read", "command": "cat x", "path": "/ws/x/x"}]),
+        ("sed -n '1,9p' a/b.rs", [{"type": "read", "command": "sed -n 1,9p a/b.rs", "path": "/ws/x/a/b.rs"}]),
+        ("awk '{print $1}' b", [{"type": "read", "command": "awk '{print $1}' b", "path": "/ws/x/b"}]),
+        ("nl -ba b | sed -n 1,9p", [{"type": "read", "command": "nl -ba b | sed -n 1,9p", "path": "/ws/x/b"}]),
+        ("/usr/bin/tail -n +5 b", [{"type": "read", "command": "/usr/bin/tail -n +5 b", "path": "b"}]),
+        ("ls web/src/", [{"type": "listFiles", "command": "ls web/src/", "path": "web"}]),
+        ("ls .", [{"type": "list_files", "command": "ls .", "path": "/ws/x"}]),
+        ("git ls-files", [{"type": "listFiles", "command": "git ls-files", "path": None}]),
+        ("git grep -n a lib", [{"type": "search", "command": "git grep -n a lib", "query": "a", "path": "lib"}]),
+        ("find lib -name a", [{"type": "search", "command": "find lib -name a", "query": "a", "path": "lib"}]),
+        ("rm x", [{"type": "unknown", "command": "rm x"}]),
     ],
 )  # fmt: skip
 def test_descriptions_of_codex_itself_keep_their_bytes(script: str, actions: list[dict[str, Any]]) -> None:
-    assert marker_in({"command": run_by_bash(script), "commandActions": actions}) == ""
+    asked_in: dict[str, Any] = {"command": run_by_bash(script), "cwd": "/ws/x"}
+    assert marker_in({**asked_in, "commandActions": actions}) == ""
     parsed = [{"cmd" if key == "command" else key: value for key, value in each.items()} for each in actions]
-    assert marker_in({"command": ["bash", "-lc", script], "parsedCmd": parsed}, "execCommandApproval") == ""
+    asked_in["command"] = ["bash", "-lc", script]
+    assert marker_in({**asked_in, "parsedCmd": parsed}, "execCommandApproval") == ""
 
 
 @pytest.mark.parametrize(
@@ -377,6 +404,42 @@ def test_descriptions_of_codex_itself_keep_their_bytes(script: str, actions: lis
         (run_by_bash("rm x"), [{"command": "ls", "Command": "rm x"}], DESCRIBED),
         (run_by_bash("rm x"), [{"command": "rm x", "cmd": "ls"}], DESCRIBED),
         (run_by_bash("cat a"), [{"command": "cat a", "name": "a", "NAME": "b"}], DESCRIBED),
+        (run_by_bash("cat a"), [{"command": "cat a", "path": "b"}], DESCRIBED),
+        (run_by_bash("cat a"), [{"command": "cat a", "path": "/ws/b"}], DESCRIBED),
+        (run_by_bash("cat a"), [{"command": "cat a", "path": "/ws/x/b/a"}], DESCRIBED),
+        (run_by_bash("cat /ws/y/a"), [{"command": "cat /ws/y/a", "path": "/ws/x/a"}], DESCRIBED),
+        (run_by_bash("cat ../../y/a"), [{"command": "cat ../../y/a", "path": "/ws/y/a"}], DESCRIBED),
+        (run_by_bash("cat ~/a"), [{"command": "cat ~/a", "path": "/ws/a"}], DESCRIBED),
+        (run_by_bash("cd lib; cat a"), [{"command": "cat a", "path": "/ws/x/a"}], DESCRIBED),
+        (run_by_bash("cat a"), [{"command": "cat a", "path": ["a"]}], DESCRIBED),
+        (run_by_bash("cat a"), [{"command": "cat a", "path": "a", "Path": "b"}], DESCRIBED),
+        ("cat " + "a" * 1025, [{"command": "cat " + "a" * 1025, "path": "/ws/x/" + "a" * 1025}], DESCRIBED),
+        # A type that says another thing than the command does.
+        (run_by_bash("rm a"), [{"type": "read", "command": "rm a", "name": "a"}], DESCRIBED),
+        (run_by_bash("rm a | cat"), [{"type": "read", "command": "rm a | cat", "name": "a"}], DESCRIBED),
+        (run_by_bash("rm a"), [{"type": "list_files", "command": "rm a", "path": "a"}], DESCRIBED),
+        (run_by_bash("sed -i s/a/b/ x"), [{"type": "read", "command": "sed -i s/a/b/ x", "name": "x"}], DESCRIBED),
+        (run_by_bash("sed -n 1e"), [{"type": "read", "command": "sed -n 1e"}], DESCRIBED),
+        (run_by_bash("sed -n 1p -i"), [{"type": "read", "command": "sed -n 1p -i"}], DESCRIBED),
+        (run_by_bash("find . -delete"), [{"type": "search", "command": "find . -delete"}], DESCRIBED),
+        (run_by_bash("fd x -x rm"), [{"type": "listFiles", "command": "fd x -x rm"}], DESCRIBED),
+        (run_by_bash("rg x --pre=y"), [{"type": "search", "command": "rg x --pre=y"}], DESCRIBED),
+        (run_by_bash("git rm x"), [{"type": "search", "command": "git rm x"}], DESCRIBED),
+        (run_by_bash("./cat a"), [{"type": "read", "command": "./cat a"}], DESCRIBED),
+        (run_by_bash("cat $(rm a)"), [{"type": "read", "command": "cat $(rm a)"}], DESCRIBED),
+        (run_by_bash("cat a"), [{"type": ["read"], "command": "cat a"}], DESCRIBED),
+        (run_by_bash("cat a"), [{"type": "unknown", "Type": {}, "command": "cat a"}], DESCRIBED),
+        (run_by_bash("ls"), {"type": "read", "command": "cat README"}, DESCRIBED),
+        (run_by_bash("ls"), "cat README", DESCRIBED),
+        (run_by_bash("ls"), [{"command": "ls"}] * 1001, DESCRIBED),
+        # A program of the workspace is no shell, whatever its name is.
+        ("/ws/evil/bash -lc ls", [{"command": "ls"}], DESCRIBED),
+        ("./bash -lc ls", [{"command": "ls"}], DESCRIBED),
+        ("/bash -lc ls", [{"command": "ls"}], DESCRIBED),
+        ("/usr/bin/../../ws/bash -lc ls", [{"command": "ls"}], DESCRIBED),
+        (["/ws/evil/bash", "-lc", "ls"], [{"command": "ls"}], DESCRIBED),
+        ("/usr/local/bin/bash -lc ls", [{"command": "ls"}], ""),
+        ("zsh -c ls", [{"command": "ls"}], ""),
         # No command, or one without a description.
         (None, [{"command": "ls"}], DESCRIBED),
         ("", [{"command": "ls"}], DESCRIBED),
@@ -390,13 +453,34 @@ def test_descriptions_of_codex_itself_keep_their_bytes(script: str, actions: lis
     ],
 )  # fmt: skip
 def test_a_description_of_another_command_or_of_a_part_is_marked(command: Any, actions: Any, marker: str) -> None:
-    assert marker_in({"command": command, "commandActions": actions}) == marker
+    assert marker_in({"command": command, "commandActions": actions, "cwd": "/ws/x"}) == marker
+
+
+def test_a_path_without_a_directory_to_start_from_is_marked() -> None:
+    question = {"command": "cat a", "commandActions": [{"command": "cat a", "path": "/ws/a"}]}
+    assert marker_in(question) == marker_in({**question, "cwd": 7}) == DESCRIBED
+    assert marker_in({**question, "cwd": "/ws"}) == ""
+
+
+_PARTS = st.sampled_from(["a", "b.py", "..", ".", "lib"])
+_RELATIVE = st.lists(_PARTS, min_size=1, max_size=4).map("/".join)
+
+
+@given(st.lists(_RELATIVE, max_size=3), _RELATIVE, st.sampled_from(["/ws", "/ws/x/y"]), _RELATIVE)
+def test_the_absolute_path_of_what_a_command_names(ways: list[str], word: str, cwd: str, other: str) -> None:
+    script = "".join(f"cd {way} && " for way in ways) + f"cat {word}"
+    action, mount = {"command": f"cat {word}"}, PathScope("/", "")
+    for path in (posixpath.normpath(posixpath.join(cwd, *ways, word)), posixpath.normpath(posixpath.join(cwd, other))):
+        params = {"command": run_by_bash(script), "cwd": cwd, "commandActions": [{**action, "path": path}]}
+        right = path == posixpath.normpath(posixpath.join(cwd, *ways, word))
+        assert (asked(COMMAND, params, mount=mount).said == []) == right
 
 
 def test_a_question_with_descriptions_and_no_command_is_marked() -> None:
     for key in ("commandActions", "parsedCmd", "command_actions"):
         assert marker_in({key: [{"type": "read", "command": "cat README", "name": "README"}]}) == DESCRIBED
         assert marker_in({key: []}) == marker_in({key: None}) == ""
+        assert marker_in({key: {}}) == DESCRIBED
 
 
 @pytest.mark.parametrize(
@@ -442,6 +526,34 @@ def test_a_lasting_permission_is_for_a_beginning_of_the_command(command: Any, wo
     assert marker_in({"command": command, "availableDecisions": ["accept", offered]}) == marker
     twice = {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["x"], "execpolicyAmendment": ["x"]}}
     assert marker_in({"command": "ls", "availableDecisions": [offered, twice]}) != ""
+
+
+@pytest.mark.parametrize(
+    ("members", "marker"),
+    [
+        ({"proposedExecpolicyAmendment": "ls"}, f"{LASTING}any]"),
+        ({"proposedExecpolicyAmendment": {"command": ["ls"]}}, f"{LASTING}any]"),
+        ({"proposed_execpolicy_amendment": True}, f"{LASTING}any]"),
+        ({"availableDecisions": [{"acceptWithExecpolicyAmendment": "ls"}]}, f"{LASTING}any]"),
+        ({"availableDecisions": [{"acceptWithExecpolicyAmendment": {}}]}, f"{LASTING}any]"),
+        ({"availableDecisions": [{"acceptWithExecpolicyAmendment": {"execpolicyAmendment": "ls"}}]}, f"{LASTING}any]"),
+        ({"availableDecisions": {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["rm"]}}}, f"{LASTING}rm]"),
+        ({"availableDecisions": ["accept"] * 2000 + [
+            {"acceptWithExecpolicyAmendment": {"execpolicy_amendment": ["rm"]}}]}, f"{LASTING}rm]"),
+        ({"availableDecisions": [OFFER] * 17}, f"{LASTING}any]"),
+        ({"availableDecisions": [OFFER] * 16}, ""),
+        ({"availableDecisions": [{"applyNetworkPolicyAmendment": "b.example"}]}, f"{HOST}any]"),
+        ({"proposedNetworkPolicyAmendments": "b.example"}, f"{HOST}any]"),
+        ({"proposedNetworkPolicyAmendments": {"host": "b.example", "action": "allow"}}, f"{HOST}b.example]"),
+        ({"proposedNetworkPolicyAmendments": [{"host": ["b.example"]}]}, f"{HOST}any]"),
+        ({"proposedNetworkPolicyAmendments": [{"host": "a.example", "Host": "b.example"}]}, f"{HOST}b.example]"),
+        ({"proposedNetworkPolicyAmendments": [{"host": "a.example", "Host": "a.example"}]}, f"{HOST}any]"),
+        ({"proposedNetworkPolicyAmendments": [{"action": "allow"}, {"host": "a.example"}]}, f"{HOST}any]"),
+        ({"proposedNetworkPolicyAmendments": [{"action": "deny"}, {"host": "a.example"}]}, ""),
+    ],
+)  # fmt: skip
+def test_a_lasting_permission_of_another_form_is_for_any(members: dict[str, Any], marker: str) -> None:
+    assert marker_in({"command": "ls", "networkApprovalContext": {"host": "a.example"}, **members}) == marker
 
 
 @pytest.mark.parametrize(
