@@ -9,6 +9,7 @@ import re
 
 LONGEST = 200  # characters of a name; a longer one gets the marker
 
+_SHARED = "[podbot: two options have this id] "
 _KINDS = {
     "allow_once": "allows once",
     "allow_always": "allows always",
@@ -84,8 +85,13 @@ _IS_KNOWN = {
 }
 
 
-def prefix_of(name: str, kind: object) -> str:
-    """The marker for ``name``; empty when it agrees with ``kind`` (a JSON value)."""
+def prefix_of(name: str, kind: object, *, shared: bool = False) -> str:
+    """The marker for ``name``; empty when it agrees with ``kind`` (a JSON value).
+
+    ``shared``: another option has the same id, which is all that the agent gets, so that either may be what was chosen.
+    """
+    if shared:
+        return _SHARED + prefix_of(name.removeprefix(_SHARED), kind)
     says = _KINDS.get(kind) if isinstance(kind, str) else None
     if says is None:
         return "[podbot: unknown kind] "

@@ -74,17 +74,24 @@ def inner(text: str, holder: Part | None, name: str) -> Part | None:
 
 
 def _option_cuts(text: str, params: Sequence[Part]) -> Cuts:
-    """Put a marker in front of the names of options that do not agree with their kind."""
+    """Put a marker in front of the names of options that do not agree with their kind, or share their id."""
     options = alike(params, "options")
     if options is None or not isinstance(options.value, list):
         return []
-    cuts: Cuts = []
+    found: list[tuple[str, Part, object]] = []
+    count: dict[str, int] = {}
     for option in elements(text, options.place)[0]:
         if isinstance(option.value, dict):
             parts, _ = members(text, option.place)
-            name, kind = alike(parts, "name"), alike(parts, "kind")
+            ident, name, kind = (alike(parts, each) for each in ("optionId", "name", "kind"))
+            # A string has more than one spelling. 1 and "1" are one id, because a client may send either.
+            key = "" if ident is None else ident.value if _is_text(text, ident) else text[ident.place : ident.end]
+            count[key] = count.get(key, 0) + (ident is not None)
             if name is not None and _is_text(text, name):
-                cuts += put(name, prefix_of(name.value, None if kind is None else kind.value))
+                found.append((key, name, None if kind is None else kind.value))
+    cuts: Cuts = []
+    for key, name, says in found:
+        cuts += put(name, prefix_of(name.value, says, shared=count[key] > 1))
     return cuts
 
 

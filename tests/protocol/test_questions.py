@@ -245,11 +245,51 @@ def test_a_duplicate_member_is_refused_and_answered(inside: str) -> None:
     assert json.loads(result.to_agent)["error"]["data"]["method"] == "session/request_permission"
 
 
+TWO = "[podbot: two options have this id] "
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ('"a"', '"a"'), ('"a"', '"\\u0061"'), ('"1"', "1"), ("7", "7"), ("null", "null"), ('{"a":[1]}', '{"a":[1]}'),
+        ('""', '""'),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("key", ["optionId", "option_id"])
+def test_options_that_share_their_id_are_marked(first: str, second: str, key: str) -> None:
+    form = (
+        '"options":[{"optionId":%s,"name":"%sNo","kind":"reject_once"},{"optionId":"b","name":"Allow","kind":"allow_once"},'
+        '{"%s":%s,"kind":"allow_always","name":"%s%sAllow"}]'
+    )
+    marked(form % (first, "", key, second, "", ""), form % (first, TWO, key, second, TWO, "[podbot: allows always] "))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        '{"name":"No","kind":"reject_once"},{"name":"Yes","kind":"allow_once"}',
+        '{"optionId":"a","name":"No","kind":"reject_once"},{"optionId":"A","name":"Yes","kind":"allow_once"}',
+        '{"optionId":"","name":"No","kind":"reject_once"},{"name":"Yes","kind":"allow_once"}',
+        '{"optionId":"a","name":5},{"optionId":"b","name":"Yes","kind":"allow_once"},7',
+    ],
+)
+def test_options_with_their_own_ids_keep_their_bytes(options: str) -> None:
+    marked(f'"options":[{options}]', f'"options":[{options}]')
+
+
+def test_an_option_without_a_name_shares_its_id_as_well() -> None:
+    form = '"options":[{"optionId":"a","kind":"allow_always"},{"optionId":"a","name":"%sNo","kind":"reject_once"}]'
+    marked(form % "", form % TWO)
+
+
 @given(st.text(max_size=30), st.sampled_from(["allow_once", "allow_always", "reject_once", "reject_always", "x", None]))
 def test_a_prefix_states_the_effect_of_the_kind(name: str, kind: str | None) -> None:
     prefix = prefix_of(name, kind)
     assert prefix == "" or prefix.startswith("[podbot: ")
     assert prefix_of(prefix + name, kind).strip() in (prefix.strip(), "[podbot: unknown kind]")
+    shared = prefix_of(name, kind, shared=True)
+    assert shared.startswith(TWO)
+    assert prefix_of(shared + name, kind, shared=True) == shared or name.startswith(TWO)
     assert prefix or any(word in name.lower() for word in ("yes", "allow", "accept", "approve", "ok", "permit",
         "proceed", "no", "reject", "deny", "cancel", "decline", "refuse"))  # fmt: skip
 
