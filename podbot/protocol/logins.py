@@ -46,6 +46,33 @@ def login_cuts(message: Message, logins: Logins = ANY_LOGIN, *, commands_stay: b
     return cuts + advice, "advised_login" if advice else "removed_login"
 
 
+def page_cuts(message: Message) -> Cuts:
+    """Remove what an error asks the user to open first, unless it is a plain web address. Raises BadFrame.
+
+    ``elicitations`` in the data of an error, as in MCP; the unstable ACP had them as well (its Rust crate until 0.14).
+    """
+    error = message.fields.get("error")
+    data = None if error is None or not isinstance(error.value, dict) else _member(message.text, error, "data")
+    asked = None if data is None or not isinstance(data.value, dict) else _member(message.text, data, "elicitations")
+    if asked is None or asked.value is None:
+        return []
+    if not isinstance(asked.value, list):
+        return [(asked.place, asked.end, "null")]
+    pages, _ = elements(message.text, asked.place)
+    return cuts_for(pages, {number for number, page in enumerate(pages) if not _may_be_opened(message.text, page)})
+
+
+def _may_be_opened(text: str, page: Part) -> bool:
+    from podbot.protocol.web_addresses import is_web_address  # imported here, because such errors are rare
+
+    url = _member(text, page, "url") if isinstance(page.value, dict) else None
+    return url is not None and is_web_address(url.value)
+
+
+def _member(text: str, holder: Part, name: str) -> Part | None:
+    return alike(members(text, holder.place)[0], name)
+
+
 def _advised(text: str, parts: list[Part], advice: str) -> Cuts:
     """Append podbot's advice to the error's message."""
     code, said = alike(parts, "code"), alike(parts, "message")

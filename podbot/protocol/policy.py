@@ -8,7 +8,7 @@ from collections.abc import Callable
 from podbot.config.models import Delegation
 from podbot.protocol.earlier import EarlierCalls
 from podbot.protocol.jsontext import BadFrame, Cut, fold_key
-from podbot.protocol.logins import ANY_LOGIN, Logins, login_cuts
+from podbot.protocol.logins import ANY_LOGIN, Logins, login_cuts, page_cuts
 from podbot.protocol.message import CLIPPED, Message, Refuse, error_answer
 from podbot.protocol.methods import acp_methods, delegated
 from podbot.protocol.path_map import PathScope
@@ -51,10 +51,13 @@ def agent_rule(
                 cuts = _questioned(message, method, mount, earlier)
             elif method == UPDATE and _has_tool_call(message):
                 cuts = _updated(message, mount, earlier)
+        pages = page_cuts(message) if "error" in message.fields else []
+        cuts += pages
+        why = "removed_address" if pages else "marked_question"
         if nothing_to_do or ("result" not in message.fields and "error" not in message.fields):
-            return cuts, "marked_question"
+            return cuts, why
         more, reason = login_cuts(message, logins, commands_stay=commands_stay)
-        return cuts + more, reason if more else "marked_question"
+        return cuts + more, reason if more else why
 
     return rule
 

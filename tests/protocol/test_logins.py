@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.agents import registry
+from podbot.config.models import Delegation
 from podbot.protocol.acp import AcpChannel
 from podbot.protocol.logins import Logins
 from tests.protocol.drive import Outcome, from_agent
@@ -222,3 +223,47 @@ def test_the_advice_is_added_to_any_message(message: str, ascii_only: bool, advi
     assert text.startswith(message)
     assert (advice in text[len(message) :]) or text == message
     assert sent.to_client.count(b"\n") == 1
+
+
+# --- pages that an error asks the user to open -----------------------------------------------------
+
+REQUIRED = '{"jsonrpc":"2.0","id":1,"error":{"code":-32042,"message":"m","data":{"a":1,"elicitations":%s}}}\n'
+PAGE = '{"mode":"url","elicitationId":"e","url":"https://example.org/x?to=http://localhost:1/","message":"m"}'
+
+
+@pytest.mark.parametrize(
+    ("pages", "left"),
+    [
+        (f"[{PAGE}]", f"[{PAGE}]"),
+        ("null", "null"),
+        ("[]", "[]"),
+        (f'[{PAGE}, {{"mode":"url","url":"file:///etc/passwd"}}]', f"[{PAGE}]"),
+        (f'[{{"url":"http://127.0.0.1:631/"}},{PAGE},{{"URL":"vscode://x/y"}}]', f"[{PAGE}]"),
+        ('[{"mode":"url"},7,["https://example.org"],{"url":["https://example.org"]}]', "[]"),
+        ('{"url":"file:///etc/passwd"}', "null"),
+        ('"file:///etc/passwd"', "null"),
+    ],
+)
+@pytest.mark.parametrize("delegation", ["none", "terminal"])
+def test_an_error_asks_for_web_pages_only(pages: str, left: str, delegation: Delegation) -> None:
+    result = from_agent((REQUIRED % pages).encode(), channel=AcpChannel(delegation=delegation))
+    assert result.to_client.decode() == REQUIRED % left
+    assert result.reasons == ([] if pages == left else ["removed_address"])
+
+
+@pytest.mark.parametrize("error", ['"x"', '{"data":"elicitations"}', '{"data":["elicitations"]}', "null"])
+def test_an_error_of_another_form_keeps_its_bytes(error: str) -> None:
+    frame = f'{{"id":1,"error":{error}}}\n'.encode()
+    assert from_agent(frame).to_client == frame
+
+
+def test_an_error_with_two_lists_of_pages_is_refused() -> None:
+    twice = REQUIRED % f'[],"Elicitations":[{PAGE}]'
+    assert from_agent(twice.encode()).reasons == ["duplicate_key"]
+
+
+def test_pages_and_logins_in_one_error() -> None:
+    both = REQUIRED % '[{"url":"zed://x"}],"authMethods":[{"type":"terminal","id":"t"}]'
+    result = from_agent(both.encode())
+    assert result.to_client.decode() == REQUIRED % '[],"authMethods":[]'
+    assert result.reasons == ["removed_login"]
