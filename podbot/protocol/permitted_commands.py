@@ -84,16 +84,17 @@ _NAMED = {
     **dict.fromkeys(("apt", "apt-get", "brew"), _names("install")),
 }
 _WRAPPERS = _names(
-    "builtin bunx busybox catchsegv chronic chrt command coreutils doas dumb-init env exec faketime ionice ltrace",
-    "nice nohup npx numactl pnpx prlimit proxychains setarch setpriv setsid stdbuf strace sudo taskset time timeout",
-    "tini torsocks toybox unbuffer uvx xargs",
+    "builtin bunx busybox catchsegv chronic chrt command coreutils dbus-run-session doas dumb-init env exec",
+    "fakeroot faketime gtimeout ionice ltrace nice nohup npx numactl pkexec pnpx prlimit proxychains setarch",
+    "setpriv setsid stdbuf strace sudo taskset time timeout tini torsocks toybox unbuffer uvx xargs xvfb-run",
 )
 # Subcommands that do what a program does, or run the next word (empty).
 _STEPS = {
     **dict.fromkeys((("npm", "exec"), ("npm", "x"), ("pnpm", "exec"), ("pnpm", "dlx"), ("yarn", "exec")), ""),
     **dict.fromkeys((("yarn", "dlx"), ("bun", "x"), ("pipx", "run"), ("uv", "run"), ("bundle", "exec")), ""),
     **dict.fromkeys((("poetry", "run"), ("pdm", "run"), ("hatch", "run"), ("pipenv", "run"), ("composer", "exec")), ""),
-    **dict.fromkeys((("python", "-m"), ("pypy", "-m"), ("py", "-m")), ""),
+    **dict.fromkeys((("python", "-m"), ("pypy", "-m"), ("py", "-m"), ("cmake", "-E"), ("rye", "run")), ""),
+    **dict.fromkeys((("conda", "run"), ("mamba", "run"), ("opam", "exec"), ("dune", "exec")), ""),
     ("uv", "pip"): "pip",
     ("docker", "compose"): "docker-compose",
     ("podman", "compose"): "docker-compose",
@@ -104,9 +105,9 @@ _NO_FLAGS = re.compile(r"(?!)")
 _SHELL_FLAGS = re.compile(r"-[eux]+")
 _PYTHON_FLAGS = re.compile(r"-[BEIOPSbdqsuv]+")
 _LANGUAGES = _names(
-    ". awk clojure csh elixir escript expect gawk groovy guile iex ipython java julia kotlin lua luajit mawk nawk node",
-    "nodejs nu ocaml osascript perl php powershell pwsh racket rscript ruby runghc runhaskell scala source swift tclsh",
-    "tcsh ts-node tsx wish",
+    ". awk clojure csh elixir escript expect gawk groovy guile iex ipython java julia kotlin lua luajit mawk nawk",
+    "node nodejs nu ocaml osascript perl php powershell pwsh racket rscript ruby runghc runhaskell scala source",
+    "swift tclsh tcsh ts-node tsx wish",
 )
 _SHELLS = _names("ash bash dash fish ksh sh zsh")
 # Programs whose first word, behind flags without a value, is the script or target. What follows is the script's.
@@ -116,7 +117,7 @@ _SCRIPTS: dict[str, re.Pattern[str]] = {
     **dict.fromkeys(("py", "pypy", "python"), _PYTHON_FLAGS),
     **dict.fromkeys(("gmake", "make"), re.compile(r"-[Bkis]+|-j[0-9]*")),
     **dict.fromkeys(("just", "mage", "nox", "rake", "task", "tox", "ninja"), _NO_FLAGS),
-    **dict.fromkeys(("gradle", "gradlew", "mvn", "mvnw"), re.compile(r"-[BUoqi]|--no-daemon|--quiet")),
+    **dict.fromkeys(("gradle", "gradlew", "mvn", "mvnw"), re.compile(r"-[BUoqi]")),
 }  # fmt: skip
 _CODE = {
     **dict.fromkeys(_SHELLS, _names("-c -lc")),
@@ -132,10 +133,13 @@ _USES_WORDS = re.compile(
 # Programs that take a program or code in whatever word: marked even with the whole command. Codex asks for none of
 # those that only print or search in such a form, so that the marker is rare.
 _OPEN = _names(
-    "at batch bsdtar bwrap chroot cmd crontab ed emacs entr eval ex fd fdfind find firejail flock gdb gsed irb",
-    "jshell less lldb man more mosh mysql nano nc ncat netcat nix nix-shell nsenter nvim parallel psql rg rsync",
-    "runuser scp screen script sed sftp socat sort split sqlite ssh sshpass su systemd-run tar tmux trap unshare",
-    "valgrind vi vim watch zip",
+    "asdf at batch bpftrace bsdtar bwrap byobu capsh cgexec chroot cmd cpio crontab debugfs direnv distrobox",
+    "doppler dtach ed emacs entr eval ex fakechroot fd fdfind find firejail flock ftp gdb gnuplot gosu gsed",
+    "heaptrack hyperfine irb jshell ld-linux-aarch ld-linux-x ld-musl-x ld.so less lldb logrotate lxc machinectl",
+    "man mise more mosh mysql nano nc ncat netcat newgrp nix nix-shell nmap nsenter nvim parallel pax perf pry psql",
+    "reptyr rg rr rsync run-parts runuser s6-setuidgid scp screen script sed setuidgid sftp sg socat sort split",
+    "sqlite ssh sshfs sshpass start-stop-daemon su su-exec systemd-run tar tcpdump telnet tmux toolbox trap tshark",
+    "unshare vagrant valgrind vi vim watch zip",
 )
 # Between a wrapper and its program; an option may have a value, which would pass for the program.
 _BETWEEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*|--", re.DOTALL)
@@ -153,7 +157,7 @@ def is_narrow(permitted: Words, command: Command) -> bool:
         program, rest = words[0], words[1:]
         name = _name_of(program)
         if name in _WRAPPERS:
-            rest = _without(_DURATION if name == "timeout" else _BETWEEN, rest)
+            rest = _without(_DURATION if name in ("timeout", "gtimeout") else _BETWEEN, rest)
         elif rest and (step := _STEPS.get((name, rest[0]))) is not None:
             rest = (step, *rest[1:]) if step else _without(_BETWEEN, rest[1:])
         else:

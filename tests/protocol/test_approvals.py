@@ -337,6 +337,7 @@ def marker_in(params: dict[str, Any], method: str = COMMAND) -> str:
         ("FOO=1 make > log 2>&1", [{"command": "FOO=1 make > log 2>&1"}]),
         ("python3 - <<'EOF'\nprint(1)\nEOF", [{"command": "python3 - <<'EOF'\nprint(1)\nEOF"}]),
         ("ls # all of them", [{"command": "ls # all of them"}]),
+        ("# all of them\nls", [{"command": "# all of them\nls"}]),
         ("git commit -m \"it's $USER\"", [{"command": "git commit -m \"it's $USER\""}]),
         ("cat a/b.py", [{"type": "read", "command": "cat a/b.py", "name": "b.py", "path": "/ws/x/a/b.py"}]),
         ("cat a/b.py", [{"type": "read", "command": "cat a/b.py", "name": "b.py", "path": "a/b.py"}]),

@@ -31,7 +31,8 @@ def narrow(words: list[str], *more: str) -> bool:
         "python3 -c 1+1", "python3 -m pytest", "python3 -m pip install x", "awk {print$1}", "php artisan",
         "timeout 60 pytest -q", "timeout 1.5m cargo test",
         "timeout 5 env A=1 ls", "env A=1 B=2 make test", "nice nohup ls", "xargs cat",
-        "uv run pytest", "uv run -- pytest", "npx eslint", "npm exec -- eslint", "busybox ls", "sudo apt-get update",
+        "uv run pytest", "uv run -- pytest", "npx eslint", "xvfb-run pytest", "cmake -E touch x",
+        "npm exec -- eslint", "busybox ls", "sudo apt-get update",
     ],
 )  # fmt: skip
 def test_a_program_with_what_it_does_is_narrow(words: str) -> None:
@@ -72,7 +73,9 @@ def test_an_unknown_program_is_narrow_with_its_whole_command_only(words: str) ->
         "su root", "nsenter", "unshare", "chroot / ls", "flock x", "vim x", "emacs", "gdb x", "sqlite3 x", "psql x",
         "nc host 80", "socat a b", "docker-compose", "gradle", "./gradlew", "./run", "curl", "wget", "rm", "mv",
         "tool", "tool --yes", "tool 5", "tool A=1", "tool -n 5", "tool ,", "/ws/cat", "cat/", "bash.exe", "time",
-        "exec", "command", "nice nice nice", "sudo 5 python3 env", "env env A=1 env",
+        "exec", "command", "nice nice nice", "pkexec env", "gosu root", "/lib64/ld-linux-x86-64.so.2 /bin/sh",
+        "conda run", "cmake -E env",
+        "opam exec --", "sudo 5 python3 env", "env env A=1 env",
     ],
 )  # fmt: skip
 def test_what_could_be_any_program_is_not_narrow(words: str) -> None:
