@@ -130,8 +130,8 @@ _USES_WORDS = re.compile(
     r"\$\{?[@*#!0-9]|argv|argf|args\b|\barg\[|\.\.\.|<>|\bshift\b|stdin|\binput\b|\bgets\b|\bread(?:line)?\b|\bopen\(0",
     re.IGNORECASE,
 )
-# Programs that take a program or code in whatever word: marked even with the whole command. Codex asks for none of
-# those that only print or search in such a form, so that the marker is rare.
+# Programs that take a program or code in whatever word: marked even with the whole command. Codex asks nothing before
+# those that only search or print (``rg``, ``sed -n 1p x``, ``find`` without ``-exec``), so that the marker is rare.
 _OPEN = _names(
     "asdf at batch bpftrace bsdtar bwrap byobu capsh cgexec chroot cmd cpio crontab debugfs direnv distrobox",
     "doppler dtach ed emacs entr eval ex fakechroot fd fdfind find firejail flock ftp gdb gnuplot gosu gsed",

@@ -400,3 +400,33 @@ def test_memory_for_an_agents_paths_is_bounded_and_forgetting_is_reported() -> N
 def test_many_harmless_calls_make_no_question_doubtful() -> None:
     calls = b"".join(update(f"{number}", title="t", locations=[{"path": "/ws/a"}]) for number in range(1500))
     assert question_after('"toolCall":{"toolCallId":"new","title":"t"}', calls)["toolCall"]["title"] == "t"
+
+
+# --- addresses, and names that other things have too -----------------------------------------------
+
+
+@given(
+    st.sampled_from(["vscode", "ZED", "idea", "x-y.z+1"]), st.sampled_from(["file", "", "ssh%2Dremote+x", "a:1"]),
+    st.sampled_from(["/etc/a", "/ws/a", "/ws/../b", "/more/c", "/", "/ws/a b"]), st.booleans(), st.booleans(),
+    st.sampled_from(["uri", "url", "path", "target"]),
+)  # fmt: skip
+def test_an_address_is_named_exactly_when_its_path_is_outside(  # noqa: PLR0917 - what makes an address
+    scheme: str, host: str, path: str, in_query: bool, encoded: bool, key: str
+) -> None:  # fmt: skip
+    spelled = "".join(f"%{ord(char):02x}" for char in path) if encoded else path
+    address = f"{scheme}://{host}/ws?line=1&file={spelled}" if in_query else f"{scheme}://{host}{spelled}"
+    title = question_after(f'"toolCall":{{"title":"T","rawInput":{{"{key}":{json.dumps(address)}}}}}')["toolCall"][
+        "title"
+    ]
+    outside = path in ("/etc/a", "/ws/../b", "/")
+    assert title == (f"[podbot: outside the workspace: {address}] T" if outside else "T")
+
+
+@given(st.text("ab/.~: \n*", max_size=12), st.sampled_from(["target", "from", "files", "file_name"]))
+def test_only_what_looks_like_a_path_is_one_under_a_name_of_other_things(text: str, key: str) -> None:
+    given_text = json.dumps(text)
+    found = question_after(f'"toolCall":{{"title":"T","rawInput":{{"{key}":[{given_text},{{"x":{given_text}}}]}}}}')
+    title = found["toolCall"]["title"]
+    assert title == "T" or text.lstrip().startswith(("/", "~")) or ".." in text or ":/" in text
+    as_path = question_after(f'"toolCall":{{"title":"T","rawInput":{{"path":{given_text}}}}}')["toolCall"]["title"]
+    assert title in ("T", as_path)
