@@ -34,7 +34,13 @@ RULES: Mapping[str, Rule] = {
     "git.script": Rule(GIT_OR_SHELL, "", "git", "the configuration has git run it"),
     "git.included": Rule(GIT_OR_SHELL, "", "git", "the configuration includes it"),
     "git.worktree": Rule(GIT_OR_SHELL, "", "git", "it writes and removes files there, at a checkout or a stash"),
-    "git.unknown": Rule(GIT_OR_SHELL, "", "git", "podbot does not know this key of its configuration"),
+    "git.unknown": Rule(GIT_OR_SHELL, "", "git", "podbot does not know this key, which may be another tool's"),
+    "git.hides": Rule(GIT_OR_SHELL, "", "git", "it does not show all changes, or shows other ones"),
+    "git.push": Rule(
+        GIT_OR_SHELL, "", "git", "the next `git push` or fetch goes elsewhere, or writes or removes other branches"
+    ),
+    "git.address": Rule(GIT_OR_SHELL, "", "git", "the next `git push` and fetch go there, and went elsewhere before"),
+    "git.record": Rule(GIT_OR_SHELL, "", "git", "it leads git to another checkout than before"),
     "git.link": Rule(GIT_OR_SHELL, "", "git", "it follows the link, and writes where that leads"),
     "git.hard link": Rule(GIT_OR_SHELL, "", "git", "it writes to the file, which acts by its other name"),
     "git.alternates": Rule(GIT_OR_SHELL, "", "git", "it reads the objects of another repository"),

@@ -36,6 +36,9 @@ Found = tuple[Key, Mark, "Mark | None"]
 
 GONE = "what counted in it is gone"
 
+ONLY_CHANGED = frozenset({"git.address", "git.record"})
+"""Ordinary where they are new: `git remote add` and `git worktree add` make them. See ``gitdirs``."""
+
 TIMED = frozenset({"setuid", "capability", "hard link", "git.hard link"})
 """Detected by a file's ctime, which nothing inside can set, so the first scan need not examine every file."""
 
@@ -107,6 +110,8 @@ def _is_new(before: Snapshot, after: Snapshot, key: Key, mark: Mark) -> bool:
 
     A moved or copied file is new: ``mv tests/fixtures/.vscode .`` makes a fixture act.
     """
+    if mark.rule in ONLY_CHANGED:
+        return False
     if mark.rule in TIMED:
         return mark.changed >= before.began
     if before.gaps and _was_there(before, after, key[0], mark):

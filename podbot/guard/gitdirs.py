@@ -11,9 +11,9 @@ import stat
 from podbot.guard import files, locations
 from podbot.guard.content import MOST, digest
 from podbot.guard.gitconfig import parse
-from podbot.guard.gitkeys import notable, programs
+from podbot.guard.gitkeys import addresses, notable, programs, rule_of
 from podbot.guard.marks import Mark
-from podbot.guard.values import TYPE_CHECKING
+from podbot.guard.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -30,6 +30,13 @@ _PREFIX = b"gitdir: "
 _DEEPEST = 128  # components of a path that is searched for the part of it that exists
 
 
+class Keys(NamedTuple):
+    """Of one configuration, or of both of a git directory: the ``acting`` keys, and the last value of each other."""
+
+    acting: dict[str, list[str]]
+    plain: dict[str, str | None]
+
+
 class GitDirectory:
     """One git directory, open as ``handle`` and reported as ``path``.
 
@@ -39,24 +46,27 @@ class GitDirectory:
     def __init__(self, scan: Scan, handle: int, path: str, top: str | None) -> None:
         self._scan, self._handle, self._path, self._top = scan, handle, path, top
 
-    def look(self) -> None:
-        """Record its contents."""
-        keys = config(self._scan, self._handle, "config", f"{self._path}/config")
+    def look(self) -> tuple[dict[str, str | None], str]:
+        """Record its contents; returns its plain settings, and where its working tree is, which may be nowhere."""
+        first = config(self._scan, self._handle, "config", f"{self._path}/config")
         more = config(self._scan, self._handle, "config.worktree", f"{self._path}/config.worktree")
-        keys = {**keys, **more}
+        keys = {**first.acting, **more.acting}
         hooks(self._scan, self._handle, f"{self._path}/hooks")
         tree = keys.pop("core.worktree", None)
         git = absolute(self._scan, self._path)
         top = git if self._top is None else os.path.join(self._scan.root, self._top)
         if tree is not None:  # in a submodule it leads to the checkout
-            top = os.path.join(git, tree[-1])
+            top = joined(git, tree[-1])
         for key, values in keys.items():
             if key == "core.hookspath":
                 self._hooks_path(values[-1], top)
             elif key.startswith(("include.", "includeif.")):
                 self._files(values, "git.included", git)
-            elif not key.startswith(("url.", "http.")):
+            elif key == "core.excludesfile":
+                self._files(values, "git.hides", top)
+            elif rule_of(key) == "git.key" and not key.startswith(("url.", "http.")):
                 self._files(programs(values), "git.script", top)
+        return {**first.plain, **more.plain}, top
 
     def _hooks_path(self, value: str, base: str) -> None:
         place = _place(self._scan, value, base)
@@ -112,8 +122,8 @@ def behind(scan: Scan, leads: str, base: str) -> locations.Location | None:
         return None
 
 
-def config(scan: Scan, directory: int, name: str, path: str, *, strict: bool = True) -> dict[str, list[str]]:
-    """Record the keys of one file that act, and return them.
+def config(scan: Scan, directory: int, name: str, path: str, *, strict: bool = True) -> Keys:
+    """Record the keys of one file that act, and return all.
 
     ``strict``: git reads all of it as the repository's, so ``core.worktree`` and keys that podbot does not know count.
     """
@@ -128,20 +138,25 @@ def config(scan: Scan, directory: int, name: str, path: str, *, strict: bool = T
         there = files.look(directory, name)
         if there is not None and stat.S_ISREG(there.st_mode):
             scan.gap(f"{path} cannot be read")
-        return {}
+        return Keys({}, {})
     when = files.changed(found.found)
     parsed = parse(found.data)
     if not parsed.whole or not found.whole:
         scan.mark(path, "content", Mark("git.config", content(found), "it is malformed or too long", when))
     keys, unknown = notable(parsed.entries)
     for key, values in keys.items():
-        rule = "git.worktree" if key == "core.worktree" else "git.key"
+        rule = rule_of(key)
         if rule == "git.worktree" and (not strict or _is_checkout(scan, values[-1], os.path.dirname(path))):
             continue
         scan.mark(path, key, Mark(rule, "\n".join(values), f"{key} = {values[-1][:_SHOWN]}", when))
     for key, values in unknown.items() if strict else ():
         scan.mark(path, key, Mark("git.unknown", "\n".join(values), f"{key} = {values[-1][:_SHOWN]}", when))
-    return keys
+    for key, values in addresses(parsed.entries).items() if strict else ():
+        # In a worktree's own file, which git reads second, a new one replaces or adds to what was there.
+        rule = "git.address" if name == "config" else "git.push"
+        if key not in keys:
+            scan.mark(path, key, Mark(rule, "\n".join(values), f"{key} = {values[-1][:_SHOWN]}", when))
+    return Keys(keys, dict(parsed.entries))
 
 
 def _is_checkout(scan: Scan, worktree: str, path: str) -> bool:
@@ -154,7 +169,7 @@ def _is_checkout(scan: Scan, worktree: str, path: str) -> bool:
     leads = joined(git, worktree)
     place = behind(scan, leads, git)
     if place is None:
-        return "/modules/" in git and _is_missing(scan, leads)
+        return "/modules/" in git and is_missing(scan, leads)
     if _is_in_git(scan, place):
         return False
     top = f"{place.root}/{place.path}".rstrip("/")
@@ -186,7 +201,7 @@ def _leads(data: bytes) -> str:
     return os.fsdecode(data.removeprefix(_PREFIX).rstrip(b"\r\n"))
 
 
-def _is_missing(scan: Scan, path: str) -> bool:
+def is_missing(scan: Scan, path: str) -> bool:
     """Whether there is nothing at ``path`` inside the roots; false if a link on the way leads out of them.
 
     `git rm` of a submodule leaves such a ``core.worktree``; git does nothing where there is no directory.
@@ -302,6 +317,9 @@ def git_file(scan: Scan, directory: int, path: str, top: str) -> None:
             return
         text = _leads(found.data)
         when = files.changed(found.found)
+        if not found.whole:
+            scan.mark(path, "", Mark("git.file", content(found), "it is too long", when))
+            return
     assert text is not None  # noqa: S101 - one of both
     place = os.path.normpath(os.path.join(scan.root, top, text))
     if leads is not None or not top or not _is_own(scan, place):

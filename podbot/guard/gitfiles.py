@@ -20,7 +20,10 @@ _FILES = {
     "gitweb/httpd.conf": "git.instaweb",
     "lazygit.yml": "git.script",  # lazygit reads its settings there, too
 }
-"""They count whatever they contain. ``info/exclude``, ``info/sparse-checkout`` and ``shallow`` run and lead nowhere."""
+"""They count whatever they contain. ``info/sparse-checkout`` and ``shallow`` run, hide and lead nowhere."""
+_OLD_REMOTES = ("remotes", "branches")
+"""Directories of files that say where a remote is, if the configuration does not: git still reads them."""
+_MOST_REMOTES = 512
 _ALTERNATES = "objects/info/alternates"
 _LONGEST = 4096  # bytes of a list of other object directories; a longer one is a finding
 _SHOWN = 80  # characters that are shown
@@ -36,6 +39,46 @@ def look(scan: Scan, directory: int, path: str) -> None:
     found = files.read_beneath(directory, _ALTERNATES, _LONGEST)
     if found is not None:
         _alternates(scan, found, path)
+    for name in _OLD_REMOTES:
+        _old_remotes(scan, directory, name, f"{path}/{name}")
+    if os.path.basename(os.path.dirname(path)) == "worktrees":
+        _checkout(scan, directory, path)
+
+
+def _old_remotes(scan: Scan, directory: int, name: str, path: str) -> None:
+    try:
+        handle = files.open_directory(name, directory)
+    except OSError:
+        return  # a link has a mark of its own
+    try:
+        with os.scandir(handle) as entries:
+            for number, entry in enumerate(entries):
+                scan.check(number)
+                if number >= _MOST_REMOTES:
+                    scan.once(f"more than {_MOST_REMOTES} files in {name} of a git directory")
+                    break
+                found = files.read(handle, entry.name, MOST)
+                if found is not None:
+                    shown = os.fsdecode(found.data[:_SHOWN].strip())
+                    mark = Mark("git.push", gitdirs.content(found), shown, files.changed(found.found))
+                    scan.mark(f"{path}/{entry.name}", "", mark)
+    except OSError:
+        scan.gap(f"{path} cannot be read")
+    finally:
+        os.close(handle)
+
+
+def _checkout(scan: Scan, directory: int, path: str) -> None:
+    """Record where a linked worktree is, if that changes or is outside the roots: `git worktree remove` removes it."""
+    found = files.read(directory, "gitdir", _LONGEST)
+    if found is None:
+        return
+    text = os.fsdecode(found.data).rstrip("\r\n")
+    git = gitdirs.absolute(scan, path)
+    where = os.path.dirname(gitdirs.joined(git, text))
+    inside = gitdirs.behind(scan, ".", where) is not None or gitdirs.is_missing(scan, where)
+    rule = "git.record" if inside else "git.worktree"
+    scan.mark(f"{path}/gitdir", "", Mark(rule, text, f"it leads to {text[:_SHOWN]}", files.changed(found.found)))
 
 
 def _alternates(scan: Scan, found: files.Read, path: str) -> None:

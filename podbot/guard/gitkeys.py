@@ -2,18 +2,19 @@
 
 A key acts if it runs a program, leads git to another file or place, weakens its safety, or has it read a file whose
 content then leaves the machine. Ordinary keys (remotes, branches, identities, ``core.bare``) are in ``gitordinary``, so
-a commit, a fetch or a new branch causes no finding. A key of a section of git that is in neither list is a newer git's,
-and a finding too. Sections that are no part of git are ordinary unless they are listed here.
+a commit, a fetch or a new branch causes no finding. A key that is in neither list is a newer git's, or of a program
+that keeps its settings there, and a finding too.
 """
 
 from __future__ import annotations
 
-from podbot.guard.gitordinary import ORDINARY
+from podbot.guard.gitordinary import OF_OTHERS, ORDINARY
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+_FETCHED = ("refs/remotes/", "refs/tags/", "refs/notes/", "refs/pull/")
 _WORDS = ("true", "false", "yes", "no", "on", "off", "0", "1", "")
 _LFS = (
     "git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs smudge --skip -- %f", "git-lfs filter-process",
@@ -63,14 +64,19 @@ def _path(value: str | None) -> bool:
     return value is not None and "/" in value
 
 
-def _address(value: str | None) -> bool:
-    """Whether the format of references also says where they are: ``files:///elsewhere``."""
-    return value is not None and ":" in value
-
-
 def _shared(value: str | None) -> bool:
     """Whether other users may write the repository."""
     return value is None or value.lower() not in ("umask", "false", "no", "off", "0", "")
+
+
+def _other_than(*ordinary: str) -> Callable[[str | None], bool]:
+    return lambda value: value is None or value.lower() not in ordinary
+
+
+def _overwrites(value: str | None) -> bool:
+    """Whether a fetch writes other references than those that are there for it."""
+    _, _, written = (value or "").partition(":")
+    return written not in ("", "FETCH_HEAD") and not written.startswith(_FETCHED)
 
 
 def _outside_modules(value: str | None) -> bool:
@@ -93,7 +99,7 @@ _ACTS: Mapping[Callable[[str | None], bool], Mapping[str, str]] = {
         "cvsexportcommit": "cvsdir",
         "cvsimport": "* *.*",
         "daemon": "* *.*",  # services that `git daemon` offers
-        "delta": "pager",
+        "delta": "pager *.pager",
         "diff": "external *.command *.textconv",
         "difftool": "*.cmd *.path",
         "fetch": "bundleuri uriprotocols fsck.*",
@@ -125,7 +131,7 @@ _ACTS: Mapping[Callable[[str | None], bool], Mapping[str, str]] = {
         "instaweb": "gitwebdir httpd modulepath",
         "interactive": "difffilter",
         "jump": "grepcmd",
-        "lfs": "pushurl standalonetransferagent storage url *.standalonetransferagent customtransfer.*.args"
+        "lfs": "standalonetransferagent storage *.standalonetransferagent customtransfer.*.args"
         " customtransfer.*.path extension.*.clean extension.*.smudge",
         "maintenance": "repo",
         "man": "*.cmd *.path",
@@ -137,7 +143,7 @@ _ACTS: Mapping[Callable[[str | None], bool], Mapping[str, str]] = {
         "push": "pushoption",
         "rebase": "instructionformat",  # `%n` begins a new step, such as `exec COMMAND` (measured)
         "receive": "fsck.*",
-        "remote": "pushdefault *.proxy *.proxyauthmethod *.receivepack *.uploadpack *.vcs"
+        "remote": "*.proxy *.proxyauthmethod *.receivepack *.uploadpack *.vcs"
         " *.annex-cost-command *.annex-hooktype *.annex-rsync-options *.annex-shell *.annex-ssh-options"
         " *.annex-start-command *.annex-stop-command",
         "safe": "barerepository directory",
@@ -146,6 +152,7 @@ _ACTS: Mapping[Callable[[str | None], bool], Mapping[str, str]] = {
         " smtpsslcertpath smtpsslclientcert smtpsslclientkey tocmd"
         " *.cccmd *.headercmd *.sendmailcmd *.smtpencryption *.smtpserver *.smtpserveroption *.smtpssl"
         " *.smtpsslcertpath *.smtpsslclientcert *.smtpsslclientkey *.tocmd",
+        "secrets": "*",  # git-secrets, which runs in a hook: `secrets.providers` are commands
         "sequence": "editor",
         "sideband": "allowcontrolcharacters *.allowcontrolcharacters",
         "stgit": "editor mergetool pager smtpserver alias.*",
@@ -162,8 +169,8 @@ _ACTS: Mapping[Callable[[str | None], bool], Mapping[str, str]] = {
     _program: {"core": "fsmonitor", "pager": "*"},
     _shell: {"submodule": "*.update"},
     _helper: {
-        "branch": "*.pushremote *.remote",  # `gh pr checkout` writes the address of a fork
-        "remote": "*.pushurl *.url",
+        "branch": "*.remote",  # `gh pr checkout` writes the address of a fork
+        "remote": "*.url",
         "submodule": "*.url",
         "svn-remote": "*.pushurl *.url",
     },
@@ -171,7 +178,6 @@ _ACTS: Mapping[Callable[[str | None], bool], Mapping[str, str]] = {
     _elsewhere: {
         "blame": "ignorerevsfile",
         "commit": "template",
-        "core": "excludesfile",
         "diff": "orderfile",
         "format": "outputdirectory signaturefile",
         "gc": "repackfilterto",
@@ -181,7 +187,8 @@ _ACTS: Mapping[Callable[[str | None], bool], Mapping[str, str]] = {
     },
     # A tool's name is that of a file which git's script reads: `../../x` is one of the workspace (measured).
     _path: {"diff": "guitool tool", "format": "suffix", "merge": "guitool tool"},
-    _address: {"extensions": "refstorage"},
+    # Podbot does not read the references of other formats, for example those that replace objects.
+    _other_than("files"): {"extensions": "refstorage"},
     _shared: {"core": "sharedrepository"},
     _off: {
         "clean": "requireforce",
@@ -195,11 +202,47 @@ _ACTS: Mapping[Callable[[str | None], bool], Mapping[str, str]] = {
     },
     _on: {"fsmonitor": "allowremote"},
 }
+_HIDES: Mapping[Callable[[str | None], bool], Mapping[str, str]] = {
+    _anything: {"core": "bigfilethreshold excludesfile"},  # of a file above that size, a diff shows no content
+    _on: {
+        "core": "ignorecase ignorestat usereplacerefs",
+        "diff": "relative *.binary",
+        "sparse": "expectfilesoutsideofpatterns",
+    },
+    _off: {"core": "filemode symlinks trustctime"},
+    _other_than("default"): {"core": "checkstat"},
+    _other_than("none"): {"diff": "ignoresubmodules", "submodule": "*.ignore"},
+    _other_than("normal", "all", "true", "yes", "on", "1"): {"status": "showuntrackedfiles"},
+}
+"""Keys because of which `git status` or `git diff` do not show all changes."""
+_PUSHES: Mapping[Callable[[str | None], bool], Mapping[str, str]] = {
+    _anything: {
+        "branch": "*.pushremote",
+        "lfs": "pushurl url",
+        "remote": "pushdefault *.lfspushurl *.lfsurl *.push *.pushurl",
+    },
+    _on: {"push": "followtags", "remote": "*.mirror", "submodule": "recurse"},
+    _other_than("simple", "current", "nothing"): {"push": "default"},
+    _other_than("check", "no", "false", "off", "0"): {"push": "recursesubmodules"},
+    _overwrites: {"remote": "*.fetch"},
+}
+"""Keys that say where the next `git push` goes to and what it pushes, or which branches a fetch writes."""
+TABLES = (_ACTS, _HIDES, _PUSHES)
+_ADDRESSES = {"branch": ("remote",), "remote": ("url",), "submodule": ("url",)}
 KEYS: dict[str, dict[str, Callable[[str | None], bool]]] = {}
 """By section and name: whether a value acts. ``*`` is a subsection, or any name in a section such as ``alias``."""
-for _acts, _table in _ACTS.items():
-    for _section, _names in _table.items():
-        KEYS.setdefault(_section, {}).update(dict.fromkeys(_names.split(), _acts))
+for _tables in TABLES:
+    for _acts, _table in _tables.items():
+        for _section, _names in _table.items():
+            KEYS.setdefault(_section, {}).update(dict.fromkeys(_names.split(), _acts))
+
+_OF_A_RULE = {
+    f"{section}.{name}": rule
+    for rule, tables in (("git.hides", _HIDES), ("git.push", _PUSHES))
+    for table in tables.values()
+    for section, names in table.items()
+    for name in names.split()
+}
 
 _plain: dict[str, frozenset[str]] = {}
 
@@ -213,19 +256,19 @@ def _patterns(rest: str) -> tuple[str, ...]:
 
 
 def _rules(key: str) -> list[Callable[[str | None], bool]] | None:
-    """For which values the key acts; None if it is git's and in no list."""
+    """For which values the key acts; None if it is in no list."""
     section, _, rest = key.partition(".")
     patterns = _patterns(rest)
     found = [known[one] for one in patterns if one in known] if (known := KEYS.get(section)) else []
-    if found or section not in ORDINARY:
+    if found:
         return found
-    if section not in _plain:
-        _plain[section] = frozenset(ORDINARY[section].split())
-    return None if _plain[section].isdisjoint(patterns) else found
+    if not _plain:
+        _plain.update({name: frozenset(keys.split()) for name, keys in (*ORDINARY.items(), *OF_OTHERS.items())})
+    return None if _plain.get(section, frozenset()).isdisjoint(patterns) else found
 
 
 def notable(entries: Iterable[tuple[str, str | None]]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """The entries that act, and those whose keys are git's but in no list: each key with its values, in their order."""
+    """The entries that act, and those whose keys are in no list: each key with its values, in their order."""
     found: dict[str, list[str | None]] = {}
     for key, value in entries:
         found.setdefault(key, []).append(value)
@@ -238,6 +281,24 @@ def notable(entries: Iterable[tuple[str, str | None]]) -> tuple[dict[str, list[s
         elif rules and (chosen := [value for value in values if any(acts(value) for acts in rules)]):
             acting[key] = ["true" if value is None else value for value in chosen]
     return acting, unknown
+
+
+def rule_of(key: str) -> str:
+    """The catalogue's rule for a key that acts."""
+    if key == "core.worktree":
+        return "git.worktree"
+    section, _, rest = key.partition(".")
+    return next((_OF_A_RULE[one] for name in _patterns(rest) if (one := f"{section}.{name}") in _OF_A_RULE), "git.key")
+
+
+def addresses(entries: Iterable[tuple[str, str | None]]) -> dict[str, list[str]]:
+    """Where remotes, branches and submodules are. A new one is ordinary; a change leads the next push elsewhere."""
+    found: dict[str, list[str]] = {}
+    for key, value in entries:
+        section, _, rest = key.partition(".")
+        if section in _ADDRESSES and rest.rpartition(".")[1:] == (".", *_ADDRESSES[section]):
+            found.setdefault(key, []).append(value or "")
+    return found
 
 
 def programs(values: Iterable[str]) -> list[str]:

@@ -143,8 +143,11 @@ ORDINARY: Mapping[str, str] = {
     " denydeletecurrent denydeletes denynonfastforwards fsckobjects hiderefs keepalive maxinputsize procreceiverefs"
     " shallowupdate unpacklimit updateserverinfo",
     "reftable": "blocksize geometricfactor indexobjects locktimeout restartinterval",
-    # `gh` writes gh-resolved; git-lfs lfsurl; Android's repo projectname and review
-    "remote": OTHERS,
+    # `gh` and `glab` write *-resolved; Android's repo projectname and review; VS Code github-pr-remote
+    "remote": "*.fetch *.followremotehead *.partialclonefilter *.promisor *.prune *.prunetags *.serveroption"
+    " *.skipdefaultupdate *.skipfetchall *.tagopt *.token *.gh-resolved *.glab-resolved *.projectname *.review"
+    " *.github-pr-remote *.annex-availability *.annex-bare *.annex-config-uuid *.annex-cost *.annex-ignore"
+    " *.annex-ignore-auto *.annex-pull *.annex-push *.annex-readonly *.annex-sync *.annex-trustlevel *.annex-uuid",
     "remotes": "*",
     "repack": "cruftdepth cruftthreads cruftwindow cruftwindowmemory midxmustcontaincruft midxnewlayerthreshold"
     " midxsplitfactor packkeptobjects updateserverinfo usedeltabaseoffset usedeltaislands writebitmaps",
@@ -170,8 +173,8 @@ ORDINARY: Mapping[str, str] = {
     "stash": "index showincludeuntracked showpatch showstat usebuiltin",
     "status": "aheadbehind branch color comparebranches displaycommentprefix relativepaths renamelimit renames short"
     " showstash showuntrackedfiles submodulesummary",
-    "submodule": "active alternateerrorstrategy alternatelocation fetchjobs propagatebranches recurse"
-    f" stickyrecursiveclone {OTHERS}",
+    "submodule": "active alternateerrorstrategy alternatelocation fetchjobs propagatebranches stickyrecursiveclone"
+    " *.active *.branch *.fetchrecursesubmodules *.path *.shallow",
     "svn": "addauthorfrom brokensymlinkworkaround findcopiesharder followparent ignorepaths ignorerefs includepaths"
     " localtime noauthcache nometadata pathnameencoding preserveemptydirs pushmergeinfo rmdir uselogauthor usesvmprops"
     " usesvnsyncprops username",
@@ -194,4 +197,26 @@ ORDINARY: Mapping[str, str] = {
 """By section of git. ``*`` is any name without a subsection, or any subsection; an empty one has no ordinary key.
 
 The values of some of them matter all the same: those are in ``gitkeys.KEYS`` too, which is asked first.
+"""
+
+OF_OTHERS: Mapping[str, str] = {
+    "annex": "addunlocked autocommit backend backends bloomaccuracy crippledfilesystem diskreserve genmetadata"
+    " largefiles numcopies pidlock sshcaching supportunlocked synccontent thin uuid version",
+    "bash": "*",  # git's own prompt
+    "cola": "spellcheck tabwidth textwidth",
+    "delta": "dark diff-highlight diff-so-fancy features hyperlinks light line-numbers navigate side-by-side"
+    " syntax-theme",
+    "diff-so-fancy": "*",
+    "git-town": "main-branch perennial-branches",
+    "git-town-branch": "*.branchtype *.parent",
+    "gitflow": "branch.* branch.*.base origin prefix.* version",
+    "lfs": "allowincompletepush basictransfersonly batch concurrenttransfers fetchexclude fetchinclude"
+    " fetchrecentalways fetchrecentcommitsdays fetchrecentrefsdays fetchrecentremoterefs lockignoredfiles locksverify"
+    " repositoryformatversion setlockablereadonly skipdownloaderrors *.access *.locksverify",
+    "stgit": "autosign keepoptimized shortnr",
+    "tig": "ignore-case line-graphics main-options mouse tab-size wrap-lines color.*",
+}
+"""By section of other programs: keys that are ordinary. A key of a section that is not listed is a finding.
+
+It was the other way round, and an attacker found a dozen programs that run what a key of theirs names.
 """

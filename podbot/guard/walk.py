@@ -6,7 +6,7 @@ import os
 import stat
 from itertools import islice
 
-from podbot.guard import files, gitdirs, gitfiles, gitsteps, repositories
+from podbot.guard import files, gitdirs, gitfiles, githidden, gitsteps, repositories
 from podbot.guard.acting_parts import Reading
 from podbot.guard.catalogue import RULES
 from podbot.guard.deceiving import are_plain, deceives, leads_out
@@ -210,9 +210,7 @@ class Scan(Walk):
             return  # its own walk records the gap
         try:
             self.root = workspace
-            gitdirs.GitDirectory(self, handle, git, "").look()
-            gitfiles.look(self, handle, git)
-            gitsteps.steps(self, handle, git)
+            self._contents(handle, git, "")
         finally:
             os.close(handle)
 
@@ -319,11 +317,15 @@ class Scan(Walk):
             if path not in (".git", *self.known_roots) and not kept:
                 self.mark(path, "repository", Mark("git.repository", "", "", repositories.birth(git)))
             if path not in self.known_roots:
-                gitdirs.GitDirectory(self, git, path, top).look()
-                gitfiles.look(self, git, path)
-                gitsteps.steps(self, git, path)
+                self._contents(git, path, top)
         finally:
             os.close(git)
+
+    def _contents(self, git: int, path: str, top: str | None) -> None:
+        plain, tree = gitdirs.GitDirectory(self, git, path, top).look()
+        gitfiles.look(self, git, path)
+        gitsteps.steps(self, git, path)
+        githidden.look(self, git, path, plain, tree)
 
     def _link(self, handle: int, path: str, name: str, scope: Scope) -> None:
         leads = files.link(handle, name)

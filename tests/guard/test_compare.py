@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from podbot.guard.catalogue import RULES
-from podbot.guard.compare import GONE, TIMED, Found, compare, ordered
+from podbot.guard.compare import GONE, ONLY_CHANGED, TIMED, Found, compare, ordered
 from podbot.guard.marks import ACTS_AT, Finding, GuardReport, Mark, Snapshot, from_plain, to_plain
 from podbot.guard.render import events, lines
 
@@ -53,7 +53,7 @@ def test_a_change_of_the_first_or_last_class_is_always_a_finding(before: Snapsho
     found = {(one.path, one.what) for one in compare(before, after).findings}
     for key, mark in after.marks.items():
         old = before.marks.get(key)
-        if mark.rule in TIMED and mark.changed < before.began:
+        if (mark.rule in TIMED and mark.changed < before.began) or (mark.rule in ONLY_CHANGED and old is None):
             continue
         if RULES[mark.rule].danger in (1, 5) and (not before.gaps or old is not None):
             same = old is not None and (old.rule, old.value) == (mark.rule, mark.value)

@@ -262,7 +262,7 @@ ORDINARY: dict[str, Act] = {
     "a submodule that is deleted": lambda work: shutil.rmtree(work / "sub"),
     "a bisection": bisected,
     "links to branches": symbolic_links,
-    "a list of patterns that are ignored": lambda work: append(work / ".git" / "info" / "exclude", "*.log\n"),
+    "a comment in the list of what is ignored": lambda work: append(work / ".git" / "info" / "exclude", "# x\n\n"),
     "a shallow fetch": lambda work: git(work, *FILES, "fetch", "-q", "--depth", "1", f"file://{work.parent}/lib"),
 }
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.guard.gitconfig import parse
-from podbot.guard.gitkeys import KEYS, notable, programs
-from podbot.guard.gitordinary import ORDINARY
+from podbot.guard.gitkeys import KEYS, TABLES, addresses, notable, programs, rule_of
+from podbot.guard.gitordinary import OF_OTHERS, ORDINARY
 from tests.guard.trees import ENV
 
 words = st.text("abcxyz0-", min_size=1, max_size=8)
@@ -41,7 +41,8 @@ def test_every_key_that_the_installed_git_documents_is_in_a_list() -> None:
 
 
 def test_a_word_is_once_in_the_list_of_its_section() -> None:
-    for section, names in ORDINARY.items():
+    assert set(ORDINARY).isdisjoint(OF_OTHERS)
+    for section, names in (*ORDINARY.items(), *OF_OTHERS.items()):
         assert section == section.lower()
         assert sorted(set(names.split())) == sorted(names.split())
         assert names == names.lower()
@@ -58,8 +59,10 @@ def test_a_key_that_a_newer_git_has_is_unknown_unless_others_write_there(section
 
 
 @given(st.from_regex(r"[a-z]{2,9}x[0-9]", fullmatch=True), words)
-def test_sections_of_other_programs_are_ordinary(section: str, name: str) -> None:
-    assert notable([(f"{section}.{name}", "x"), (f"{section}.a.{name}", "x")]) == ({}, {})
+def test_a_key_of_a_program_that_podbot_does_not_know_is_unknown(section: str, name: str) -> None:
+    """They were ordinary, and an attacker found a dozen programs that run what their keys name."""
+    entries = [(f"{section}.{name}", "x"), (f"{section}.a.{name}", "x")]
+    assert notable(entries) == ({}, {key: ["x"] for key, _ in entries})
 
 
 @given(middles, st.sampled_from(["filter.*.clean", "http.*.proxy", "sendemail.*.tocmd", "mergetool.*.layout"]))
@@ -69,9 +72,15 @@ def test_a_subsection_may_have_any_name(middle: str, key: str) -> None:
 
 
 @given(middles, words, st.text(max_size=5))
-def test_other_programs_have_keys_of_their_own_for_each_branch_and_remote(middle: str, name: str, value: str) -> None:
-    entries = [(f"{section}.{middle}.{name}-base", value) for section in ("branch", "remote", "submodule", "user")]
-    assert notable(entries) == ({}, {})
+def test_other_programs_have_keys_of_their_own_for_each_branch(middle: str, name: str, value: str) -> None:
+    assert notable([(f"{section}.{middle}.{name}-base", value) for section in ("branch", "user")]) == ({}, {})
+
+
+@given(middles, words, st.sampled_from(["remote", "submodule"]))
+def test_of_a_remote_and_a_submodule_they_are_known_one_by_one(middle: str, name: str, section: str) -> None:
+    key = f"{section}.{middle}.{name}-command"
+    acting, unknown = notable([(key, "x")])
+    assert list({**acting, **unknown}) == [key]
 
 
 @given(st.lists(st.tuples(st.text(max_size=12), st.none() | st.text(max_size=5))))
@@ -94,17 +103,14 @@ ORDINARY_CONFIGURATION = """[core]
 \tbare = false
 \tfsmonitor = true
 \tuntrackedcache = true
-\tignorecase = true
 \tsparseCheckout = true
 \tautocrlf = input
-\texcludesFile = .ignored
 [remote "origin"]
 \turl = git@github.com:octo/hello.git
 \tfetch = +refs/heads/*:refs/remotes/origin/*
 \tpromisor = true
 \tpartialclonefilter = blob:none
 \tgh-resolved = base
-\tlfsurl = https://example.org/lfs
 [branch "main"]
 \tremote = origin
 \tmerge = refs/heads/main
@@ -113,7 +119,6 @@ ORDINARY_CONFIGURATION = """[core]
 \tgithub-pr-owner-number = "octo#hello#1"
 [branch "fork"]
 \tremote = https://github.com/ada/hello.git
-\tpushRemote = https://github.com/ada/hello.git
 [branch "topic.stgit"]
 \tstackformatversion = 5
 [user]
@@ -130,7 +135,6 @@ ORDINARY_CONFIGURATION = """[core]
 [extensions]
 \tworktreeConfig = true
 \tpartialClone = origin
-\trefStorage = reftable
 [maintenance]
 \tauto = false
 \tstrategy = incremental
@@ -146,6 +150,17 @@ ORDINARY_CONFIGURATION = """[core]
 \trequired = true
 [lfs]
 \trepositoryformatversion = 0
+[annex]
+\tuuid = 0123
+\tversion = 10
+[gitflow "branch"]
+\tdevelop = develop
+[gitflow "branch.feature/x"]
+\tbase = develop
+[push]
+\tdefault = current
+[status]
+\tshowUntrackedFiles = all
 [lfs "https://example.org/lfs"]
 \taccess = basic
 [delta]
@@ -206,6 +221,70 @@ def test_ordinary_configuration_has_no_finding() -> None:
 def test_a_key_that_acts(line: str) -> None:
     acting, unknown = keys(line)
     assert (len(acting), unknown) == (1, [])
+
+
+HIDING = [
+    "[core]ignoreStat", "[core]trustctime=false", "[core]checkStat=minimal", "[core]fileMode=0", "[core]symlinks=no",
+    "[core]ignoreCase=true", "[core]bigFileThreshold=1", "[core]excludesFile=.x", "[core]useReplaceRefs=true",
+    "[status]showUntrackedFiles=no", "[status]showUntrackedFiles=false", "[diff]ignoreSubmodules=all",
+    "[diff]ignoreSubmodules=dirty", '[submodule "a.b"]ignore=all', "[sparse]expectFilesOutsideOfPatterns=1",
+    '[diff "python"]binary', "[diff]relative=true",
+]  # fmt: skip
+PUSHING = [
+    '[remote "o"]mirror=true', '[remote "o"]push=+refs/heads/*:refs/heads/*', '[remote "a.b"]pushurl=https://x',
+    "[remote]pushDefault=x", '[branch "m"]pushRemote=x', "[push]default=matching", "[push]default=upstream",
+    "[push]recurseSubmodules=on-demand", "[submodule]recurse=true", "[push]followTags", "[lfs]url=https://x",
+    '[remote "o"]lfsurl=https://x', '[remote "o"]fetch=+refs/heads/*:refs/heads/*',
+    '[remote "o"]fetch=+refs/x/*:refs/replace/*',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "lines"), [("git.hides", HIDING), ("git.push", PUSHING)])
+def test_a_key_that_hides_changes_and_one_that_leads_a_push_elsewhere(rule: str, lines: list[str]) -> None:
+    for line in lines:
+        acting, unknown = keys(line)
+        assert [rule_of(key) for key in acting] == [rule], line
+        assert unknown == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[core]fileMode=true", "[core]trustctime", "[diff]ignoreSubmodules=none", "[push]default=simple",
+     "[status]showUntrackedFiles=normal", '[remote "o"]fetch=+refs/heads/*:refs/remotes/o/*', '[remote "o"]fetch=^x',
+     '[remote "o"]fetch=+refs/pull/*/head:refs/remotes/o/pr/*', "[push]recurseSubmodules=check"],
+)  # fmt: skip
+def test_other_values_of_them(line: str) -> None:
+    assert keys(line) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[secrets]providers=x", "[annex]post-update-command=x", "[annex]pre-commit-command=x", "[annex]new-hook=x",
+     "[annex]secure-erase-command=x", '[remote "o"]annex-rsync-transport=x', '[remote "o"]annex-externaltype=x',
+     '[remote "o"]annex-start-command=x', '[remote "o"]cinnabar-x=1', "[tig]command=x", '[tig "bind"]generic=x',
+     '[delta "a"]pager=x', "[hub]protocol=x", "[stgit]pager=x", '[gitflow "path"]hooks=x', "[git-town]x=1",
+     '[lfs "customtransfer.x"]path=x', "[branchless]x=1", "[machete]x=1", "[gh]x=1", "[jj]x=1", "[a.b]c=x"],
+)  # fmt: skip
+def test_a_key_of_another_program(line: str) -> None:
+    """Known to act, or not known: either is a finding."""
+    acting, unknown = keys(line)
+    assert len([*acting, *unknown]) == 1
+
+
+def test_no_pattern_has_two_rules() -> None:
+    """The later one would replace the earlier one."""
+    tables = [table for tables in TABLES for table in tables.values()]
+    patterns = [f"{section}.{name}" for table in tables for section, names in table.items() for name in names.split()]
+    assert len(patterns) == len(set(patterns))
+
+
+def test_addresses_are_those_of_remotes_branches_and_submodules() -> None:
+    text = '[remote "a.b"]url=x\nurl=y\nfetch=z\n[branch "m"]remote=o\nmerge=m\n[submodule "s"]url=u\n[remote]url=1\n'
+    assert addresses(parse(text.encode()).entries) == {
+        "remote.a.b.url": ["x", "y"],
+        "branch.m.remote": ["o"],
+        "submodule.s.url": ["u"],
+    }
 
 
 @pytest.mark.parametrize("line", ["[core]x=1", '[mergetool "x"]x=1', '[sendemail "a"]x=1', "[extensions]x=1", "[log]x"])
