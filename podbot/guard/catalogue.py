@@ -70,7 +70,7 @@ RULES: Mapping[str, Rule] = {
     "hg": Rule(
         GIT_OR_SHELL,
         ".hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .hg/requires .sl/config .sl/sharedpath .sl/requires .jj/repo"
-        " .jj/repo/config.toml .jj/working_copy/config.toml",
+        " .jj/repo/config.toml .jj/repo/store/git_target .jj/working_copy/config.toml",
         "Mercurial, Sapling, jj",
         "its hooks and extensions run, or those of a repository that it leads to",
     ),

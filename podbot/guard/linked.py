@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from podbot.guard import files, gitdirs, locations
+from podbot.guard import files, gitdirs, locations, mercurial
 from podbot.guard.catalogue import RULES
 from podbot.guard.content import most
 from podbot.guard.marks import Mark
@@ -114,3 +114,5 @@ class Links:
             if text:
                 shown = "by a link to its directory"
                 scan.mark(path, f"link:{rule}", Mark(rule, text, shown, files.changed(found.found)))
+        if rule == "hg":
+            mercurial.follow(scan, handle, path)

@@ -44,10 +44,10 @@ class Modes:
             self._mark(path, "mode", "setuid", shown, found)
         if mode & 0o111 and _has_capability(handle, name):
             self._mark(path, "capability", "capability", "it has file capabilities", found)
-        if found.st_nlink > 1 and scope is GIT and "/objects/" not in path:
+        if found.st_nlink > 1 and scope.is_git and "/objects/" not in f"/{path}":
             self._mark(path, "links", "git.hard link", f"{found.st_nlink} names", found)
         elif found.st_nlink > 1:
-            own = path if scope is not GIT and scope is not INSTALLED else ""
+            own = path if not scope.is_git and scope is not INSTALLED else ""
             self._linked += len(own)
             if self._linked > _LINKED:
                 self.gaps["more hard links than are compared"] = 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from podbot.guard import files
-from podbot.guard.scope import GIT
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def is_repository(handle: int, path: str, scope: Scope, known: AbstractSet[str] 
     """
     if is_laid_out(handle):
         return _has_head(handle)
-    parts = path.split("/") if scope is GIT else []
+    parts = path.split("/") if scope.is_git else []
     if not ("modules" in parts or "worktrees" in parts):
         return False
     around = ("/".join(parts[:at]) for at, part in enumerate(parts) if part in ("refs", "logs"))

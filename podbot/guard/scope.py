@@ -6,7 +6,7 @@ from podbot.guard.catalogue import DEPENDENCIES, RULES, Rule
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 GIT_FILE, COMMON, WORKTREE_CONFIG, MODULES = "\0git", "\0commondir", "\0config", "\0modules"
 """Used instead of a rule's name for files that ``walk`` and ``gitdirs`` handle themselves."""
@@ -18,10 +18,11 @@ class Scope:
     ``names``: rule by a file's name; ``shapes``: beginning, end and rule, for names such as ``mise.*.toml``; the
     beginning may be empty. ``everything``: the rule of all other files. ``below``: the scopes of subdirectories that
     have their own. ``rule``: the rule for a link in place of this directory. ``links``: whether links that lead out are
-    reported. ``ends``: those of ``shapes``; ``needles``: substrings, one of which is in every name of a shape.
+    reported. ``is_git``: git writes there, also through links. ``ends``: those of ``shapes``; ``needles``: substrings,
+    one of which is in every name of a shape.
     """
 
-    def __init__(self, everything: str = "", *, links: bool = True) -> None:
+    def __init__(self, everything: str = "", *, links: bool = True, is_git: bool = False) -> None:
         self.names: dict[str, str] = {}
         self.shapes: dict[tuple[str, str], str] = {}
         self.ends: tuple[str, ...] = ()
@@ -30,9 +31,12 @@ class Scope:
         self.below: dict[str, Scope] = {}
         self.rule = ""
         self.links = links
+        self.is_git = is_git
 
     def child(self, name: str) -> Scope:
         """The scope of the subdirectory ``name``."""
+        if self.is_git:
+            return self.below.get(name, self)
         if self.everything or not self.links:
             return self
         return self.below.get(name) or (INSTALLED if name in DEPENDENCIES else ORDINARY)
@@ -44,6 +48,13 @@ class Scope:
             if needle in names:
                 return True
         return False
+
+    def rule_of_link(self, name: str) -> str:
+        """The catalogue's rule for a link of that name, in place of a file or a directory; or empty."""
+        rule = self.rule_of(name)
+        if rule.startswith("\0"):
+            return ""
+        return rule or (self.below[name].rule if name in self.below else "")
 
     def rule_of(self, name: str) -> str:
         """The rule for a file of that name, or empty."""
@@ -66,6 +77,16 @@ def compiled(rules: Mapping[str, Rule]) -> Scope:
         _complete(scope, top)
     _set_ends(top)
     return top
+
+
+def _of_bare(top: Scope) -> Scope:
+    """The scope of git's own directories in a bare repository: any directory can look like one, so all rules apply."""
+    scope = Scope(is_git=True)
+    scope.names = {**top.names, **GIT.names}
+    scope.shapes = top.shapes
+    _set_ends(scope)
+    scope.below = {name: below for name, below in top.below.items() if name.startswith(".")}  # not a branch called docs
+    return scope
 
 
 def _add(scope: Scope, pattern: list[str], rule: str) -> None:
@@ -108,6 +129,18 @@ def _complete(scope: Scope, top: Scope) -> None:
 
 INSTALLED = Scope(links=False)
 INSTALLED.names = {".git": GIT_FILE, "commondir": COMMON}
-GIT = Scope(links=False)
+GIT = Scope(links=False, is_git=True)
 GIT.names = {"commondir": COMMON, "config.worktree": WORKTREE_CONFIG}
 ORDINARY = compiled(RULES)
+BARE = _of_bare(ORDINARY)
+_OF_GIT = frozenset({
+    "annex", "branches", "hooks", "info", "lfs", "logs", "modules", "objects", "rebase-apply", "rebase-merge", "refs",
+    "reftable", "remotes", "rr-cache", "sequencer", "svn", "worktrees",
+})  # fmt: skip
+
+
+def scoped(names: Iterable[str], scope: Scope, *, bare: bool) -> list[tuple[str, Scope]]:
+    """The subdirectories of a directory with their scopes. ``bare``: whether it is a repository itself."""
+    return [
+        (name, GIT if name == ".git" else BARE if bare and name in _OF_GIT else scope.child(name)) for name in names
+    ]

@@ -6,7 +6,7 @@ import os
 import stat
 from itertools import islice
 
-from podbot.guard import files, gitdirs, gitfiles, githidden, gitsteps, repositories
+from podbot.guard import files, gitdirs, gitfiles, githidden, gitsteps, mercurial, repositories
 from podbot.guard.acting_parts import Reading
 from podbot.guard.catalogue import RULES
 from podbot.guard.deceiving import are_plain, deceives, leads_out
@@ -15,7 +15,7 @@ from podbot.guard.halves import Half, interrupt_after
 from podbot.guard.linked import Links
 from podbot.guard.marks import GIT_OR_SHELL, Mark, Snapshot
 from podbot.guard.modes import Modes, roots_of
-from podbot.guard.scope import COMMON, GIT, GIT_FILE, MODULES, ORDINARY, WORKTREE_CONFIG, Scope
+from podbot.guard.scope import BARE, COMMON, GIT, GIT_FILE, MODULES, ORDINARY, Scope, WORKTREE_CONFIG, scoped
 from podbot.guard.tree import Limits, Over, Room, Walk
 from podbot.guard.unnamed import MANIFESTS, Unnamed
 from podbot.guard.values import TYPE_CHECKING
@@ -147,7 +147,7 @@ class Scan(Walk):
             self.gap("directories that cannot be read")
             return []
         self.check(len(names))
-        return [(name, GIT if name == ".git" else scope.child(name)) for name in names]
+        return scoped(names, scope, bare=not scope.is_git and repositories.is_repository(handle, "", scope))
 
     def _root(self, path: str, name: str, scope: Scope) -> None:
         self._above = self.half == 1
@@ -224,8 +224,9 @@ class Scan(Walk):
         look = None if self._modes is None else self._modes.look
         prefix = f"{path}/" if path else ""
         below: list[str] = []
+        links: list[str] = []
         mine, odd = [], []
-        refs = scope is GIT
+        refs, bare = scope.is_git, False
         count = 0
         try:
             with os.scandir(handle) as entries:
@@ -250,7 +251,7 @@ class Scan(Walk):
                         elif entry.is_dir(follow_symlinks=False):
                             below.append(entry.name)
                         elif entry.is_symlink():
-                            self._link(handle, path, entry.name, scope)
+                            links.append(entry.name)
                         else:
                             self._special(handle, prefix + entry.name, entry.name, scope)
         except OSError:
@@ -267,9 +268,12 @@ class Scan(Walk):
             self._repository(handle, ".git", f"{prefix}.git", path)
         known = path == ".git" or path.endswith("/.git")
         if refs and not known and repositories.is_repository(handle, path, scope, self._looked):
-            self._repository(handle, ".", path or ".", None, inside=scope is GIT)
+            self._repository(handle, ".", path or ".", None, inside=scope.is_git)
+            bare = not scope.is_git
+        for name in links:
+            self._link(handle, path, name, scope, bare=bare)
         below.sort(key=".git".__eq__)  # the last one is walked first
-        return [(name, GIT if name == ".git" else scope.child(name)) for name in below]
+        return scoped(below, scope, bare=bare)
 
     def _file(self, handle: int, prefix: str, name: str, scope: Scope, found: os.stat_result) -> None:
         """Record a file to which a rule applies."""
@@ -284,6 +288,8 @@ class Scan(Walk):
             gitdirs.modules(self, handle, path)
         elif rule and (rule != _MODULE or files.look(handle, f"{name.partition('.')[0]}.py") is not None):
             self.reading.record(self, handle, path, rule, found)
+            if rule == "hg":
+                mercurial.follow(self, handle, path)
 
     def has_room(self, rule: str, size: int) -> bool:
         """Count ``size`` bytes to be read for ``rule``; returns false, with a gap, if a limit is reached."""
@@ -327,11 +333,13 @@ class Scan(Walk):
         gitsteps.steps(self, git, path)
         githidden.look(self, git, path, plain, tree)
 
-    def _link(self, handle: int, path: str, name: str, scope: Scope) -> None:
+    def _link(self, handle: int, path: str, name: str, scope: Scope, *, bare: bool) -> None:
         leads = files.link(handle, name)
         if leads is None:
             return
         where = f"{path}/{name}" if path else name
+        if bare or scope is BARE:
+            self._link_of_git(handle, where, name, leads)
         rule = scope.rule_of(name)
         if rule == GIT_FILE:
             gitdirs.git_file(self, handle, where, path)
@@ -341,21 +349,22 @@ class Scan(Walk):
         elif rule in (WORKTREE_CONFIG, MODULES):
             gitdirs.config(self, handle, name, where)
             return
-        if rule.startswith("\0"):
-            rule = ""
-        if not rule and name in scope.below:
-            rule = scope.below[name].rule
+        rule = scope.rule_of_link(name)
         if rule or name in scope.below:
             self.links.look(self, where, leads, rule, scope)
+        if rule == "hg":
+            mercurial.follow(self, handle, where)
         if not rule:
             self._other_link(handle, path, name, scope, leads)
 
     def _other_link(self, handle: int, path: str, name: str, scope: Scope, leads: str) -> None:
         """A link to which no rule applies."""
         where = f"{path}/{name}" if path else name
-        if scope is GIT:
+        if scope.is_git:
             self._link_of_git(handle, where, name, leads)
-        elif scope.links and leads_out(self.root, path, leads):
+        elif scope.links and mercurial.is_led_elsewhere(where):
+            self.mark(where, "link", Mark("hg", leads, f"a link to {leads[:80]}"))
+        elif scope.links and leads_out(self.root, path, leads) and (where, "") not in self._marks:
             found = files.look(handle, name)
             self.mark(where, "link", Mark("link", leads, f"to {leads[:80]}", files.changed(found) if found else 0))
 
@@ -372,7 +381,7 @@ class Scan(Walk):
 
     def _special(self, handle: int, path: str, name: str, scope: Scope) -> None:
         found = files.look(handle, name)
-        if found is None or (scope is GIT and name.startswith("fsmonitor--daemon")):
+        if found is None or (scope.is_git and name.startswith("fsmonitor--daemon")):
             return
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "no file")
         self.mark(path, "", Mark("special", kind, kind, files.changed(found)))
