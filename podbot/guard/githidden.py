@@ -235,9 +235,14 @@ def _read(scan: Scan, directory: int, name: str, path: str) -> files.Read | None
     if stat.S_ISLNK(there.st_mode):  # the link has a mark of its own
         place = gitdirs.behind(scan, files.link(directory, name) or "", gitdirs.absolute(scan, path))
         return None if place is None else locations.read(place, MOST)
-    if not stat.S_ISREG(there.st_mode) or not scan.has_room(_RULE, min(there.st_size, _LONGEST)):
+    size = min(there.st_size, _LONGEST)
+    if not stat.S_ISREG(there.st_mode):
         return None
-    found = files.read(directory, name, _LONGEST)
+    scan.git_room -= size
+    if scan.git_room < 0:
+        scan.once("more of git's indexes and references than are read")
+        return None
+    found = files.read(directory, name, size)
     if found is None:
         scan.gap(f"{path}/{name} cannot be read")
     return found

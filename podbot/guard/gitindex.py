@@ -18,6 +18,7 @@ _LENGTH = 0x0FFF  # the bits with a name's length; all of them set: the name is 
 _FIXED = 40  # bytes of an entry in front of its object's id: times, inode, mode, size
 _LONGEST = 4096  # bytes of a name, as in the kernel
 _NAMES = 64 << 20  # bytes of all names that are returned
+_PARTS = 1024  # blocks and extensions; git writes about ten of each
 _KNOWN = frozenset((b"link", b"sdir"))  # git refuses others that begin with a small letter
 
 
@@ -122,7 +123,7 @@ def _blocks(data: bytes, width: int, limit: int, count: int) -> tuple[list[tuple
         if name == b"IEOT":
             numbers = [int.from_bytes(data[one : one + 4], "big") for one in range(first + 4, last, 4)]
             blocks = list(zip(numbers[::2], numbers[1::2], strict=True))
-            if sum(some for _, some in blocks) != count:
+            if len(blocks) > _PARTS or sum(some for _, some in blocks) != count:
                 raise Unreadable
             return blocks, begin
     return [(12, count)], begin
@@ -130,12 +131,15 @@ def _blocks(data: bytes, width: int, limit: int, count: int) -> tuple[list[tuple
 
 def _extensions(data: bytes, at: int, limit: int) -> Iterator[tuple[bytes, int, int]]:
     """The name of each further part, and where its content begins and ends."""
-    while at + 8 <= limit:
+    for _ in range(_PARTS):
+        if at + 8 > limit:
+            return
         end = at + 8 + int.from_bytes(data[at + 4 : at + 8], "big")
         if end > limit:
             raise Unreadable
         yield data[at : at + 4], at + 8, end
         at = end
+    raise Unreadable
 
 
 def _named(

@@ -41,6 +41,7 @@ class Scan(Walk):
     ``early``: called with what is known once the repository at the top has been scanned, before anything else is.
     ``root``: the directory being scanned. ``known_roots``: all of them. ``scripts``: files that were read because git's
     configurations name them. ``links``: directories that links lead to. ``reading``: the files that rules name.
+    ``git_room``: bytes of indexes and lists of references that may still be read: each linked worktree has an index.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Scan(Walk):
         self._beside = beside
         # Class 1 has its own limits, so that no amount of other files can hide its findings.
         self._rooms = {first: Room(*self._limits[3:]) for first in (True, False)}
+        self.git_room = 4 * self._limits.data
         self._looked: set[str] = set()
         self.scripts: set[str] = set()
         self.links = Links()

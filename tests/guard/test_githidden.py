@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from podbot.guard.tree import Limits
 from tests.guard.trees import Act, append, checkout, config, file, git, left_by, said, write
 
 INDEX = (1, ".git/index")
@@ -164,6 +165,11 @@ def test_an_index_behind_a_link_is_read(work: Path) -> None:
     assert [found.what for found in left.findings if found.path == ".git/index"] == [
         "hides changes of 1 file: Makefile from git status and git diff (assume-unchanged)"
     ]
+
+
+def test_indexes_have_a_limit_of_their_own(work: Path) -> None:
+    left = left_by(work, file("AGENTS.md", "evil\n"), limits=Limits(data=100))
+    assert "more of git's indexes and references than are read" in left.gaps
 
 
 def test_a_cache_of_untracked_files_is_reported_when_it_is_new(work: Path) -> None:

@@ -130,6 +130,7 @@ def compressed(drop: bytes, rest: bytes, flags: bytes = b"\x80\0") -> bytes:
         header(4, 1) + compressed(b"\0", b"a" * 5000) + END,
         header() + b"EOIE\0\0\0\x18\0\0\0\x0d" + bytes(20) + END,
         header(2, 1) + bytes(60) + b"\0\1" + b"a" + END,  # the padding is missing
+        header() + b"TREE\0\0\0\0" * 2000 + END,
     ],
 )  # fmt: skip
 def test_what_is_no_index_that_git_writes(data: bytes) -> None:
