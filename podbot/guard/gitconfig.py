@@ -16,6 +16,7 @@ _ALPHA = _KEY - frozenset(b"0123456789-")
 _SPACE = frozenset(b" \t\n\r")
 _ESCAPES = {ord("t"): b"\t", ord("b"): b"\b", ord("n"): b"\n", ord("\\"): b"\\", ord('"'): b'"'}
 _END = ord("\n")
+_KEYS = 16 << 20  # characters of all keys
 
 
 class Config(NamedTuple):
@@ -46,11 +47,18 @@ class _Input:
 
 
 def parse(data: bytes) -> Config:
-    """The entries of one file; includes are not followed but returned as entries."""
+    """The entries of one file; includes are not followed but returned as entries.
+
+    A section's name is a part of each of its keys: those of a file of 256 KiB could take gigabytes without a limit.
+    """
     entries: list[tuple[str, str | None]] = []
+    room = _KEYS
     try:
         for entry in _entries(data, longest=len(data) + 1):
-            entries.append(entry)  # noqa: PERF402 - those before an error are kept
+            room -= len(entry[0])
+            if room < 0:
+                return Config(tuple(entries), whole=False)
+            entries.append(entry)
     except _Bad:
         return Config(tuple(entries), whole=False)
     return Config(tuple(entries), whole=True)

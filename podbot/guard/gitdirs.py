@@ -146,7 +146,7 @@ def config(scan: Scan, directory: int, name: str, path: str, *, strict: bool = T
     keys, unknown = notable(parsed.entries)
     for key, values in keys.items():
         rule = rule_of(key)
-        if rule == "git.worktree" and (not strict or _is_checkout(scan, values[-1], os.path.dirname(path))):
+        if rule == "git.worktree" and (not strict or is_checkout(scan, values[-1], os.path.dirname(path))):
             continue
         scan.mark(path, key, Mark(rule, "\n".join(values), f"{key} = {values[-1][:_SHOWN]}", when))
     for key, values in unknown.items() if strict else ():
@@ -159,7 +159,7 @@ def config(scan: Scan, directory: int, name: str, path: str, *, strict: bool = T
     return Keys(keys, dict(parsed.entries))
 
 
-def _is_checkout(scan: Scan, worktree: str, path: str) -> bool:
+def is_checkout(scan: Scan, worktree: str, path: str) -> bool:
     """Whether ``core.worktree`` of the git directory at ``path`` is where its own checkout is, or was.
 
     The ``.git`` there has to lead back, as that of a submodule does. A place in a git directory is none, whatever leads

@@ -71,7 +71,8 @@ def _index(scan: Scan, directory: int, path: str, plain: Mapping[str, str | None
         return
     skipped = index.skipped
     if skipped and _is_sparse(plain):
-        skipped = _present(scan, top, skipped)
+        # In a linked worktree's session the common directory is scanned too, whose checkout is elsewhere.
+        skipped = _present(scan, top, skipped) if gitdirs.is_checkout(scan, top, path) else []
     for names, kind in ((index.assumed, "assume-unchanged"), (skipped, "skip-worktree")):
         if names:
             shown = f"hides changes of {_listed(names)} from git status and git diff ({kind})"

@@ -72,6 +72,13 @@ def test_one_by_one_the_entries_are_the_same_without_those_of_long_keys() -> Non
     assert list(entries_of(data, 103)) == list(entries_of(data, 3)) == [("a.x", "1"), ("c.z", None)]
 
 
+def test_keys_that_are_far_larger_than_their_file_end_it() -> None:
+    data = f'[a "{"y" * (1 << 17)}"]\n'.encode() + b"x\n" * (1 << 16)
+    found = parse(data)
+    assert not found.whole
+    assert len(found.entries) == 127
+
+
 @given(st.binary(max_size=300))
 def test_no_input_makes_it_fail(data: bytes) -> None:
     parse(data)

@@ -80,6 +80,18 @@ def test_what_a_sparse_checkout_leaves_out_is_not_hidden_but_what_is_there_all_t
     assert "1 file: tools/hook.sh" in found.what
 
 
+def test_a_sparse_checkout_elsewhere_says_nothing_of_the_files_here(work: Path) -> None:
+    """The session is in a linked worktree, which has the files that the main checkout left out."""
+    git(work, "worktree", "add", "-q", "--detach", "../linked")
+    git(work, "sparse-checkout", "set", "src")
+    (work.parent / "linked" / "tools" / "hook.sh").unlink()
+
+    def act(linked: Path) -> None:
+        git(linked, "checkout", "-q", "--", "tools")
+
+    assert said(left_by(work.parent / "linked", act, linked=str(work / ".git"))) == []
+
+
 def test_without_the_setting_the_files_that_it_left_out_count(work: Path) -> None:
     git(work, "sparse-checkout", "set", "src")
     left = left_by(work, lambda work: git(work, "config", "--worktree", "core.sparseCheckout", "false"))

@@ -303,6 +303,15 @@ PAYLOADS: dict[str, tuple[int, str, Act]] = {
     ".git file in a directory": (1, "src/.git", file("src/.git", "gitdir: ../.hidden\n")),
     "hook of a submodule": (1, ".git/modules/lib/hooks/post-checkout", submodule_hook),
     ".gitmodules with a command": (1, ".gitmodules", file(".gitmodules", '[submodule "x"]\n\tupdate = !x\n')),
+    ".gitmodules that hides changes": (1, ".gitmodules", file(".gitmodules", '[submodule "x"]\n\tignore = all\n')),
+    "providers of git-secrets": (1, ".git/config", config("[secrets]\n\tproviders = ./x\n")),
+    "a command of git-annex": (1, ".git/config", config("[annex]\n\tpost-update-command = ./x\n")),
+    "a transport of git-annex": (1, ".git/config", config('[remote "x"]\n\tannex-rsync-transport = ./x\n')),
+    "references in a format that podbot does not read": (
+        1,
+        ".git/config",
+        config("[extensions]\n\trefStorage = reftable\n"),
+    ),
     ".envrc": (1, ".envrc", file(".envrc")),
     ".envrc below": (1, "src/.envrc", file("src/.envrc")),
     "mise": (1, ".mise.toml", file(".mise.toml")),
@@ -531,6 +540,9 @@ ORDINARY: dict[str, Act] = {
     "files that go": removed,
     "a rebase that stopped at a conflict": rebase_that_stopped,
     "a revert of two that stopped at a conflict": cherry_pick_that_stopped,
+    "settings of other programs": config(
+        "[lfs]\n\trepositoryformatversion = 0\n[annex]\n\tuuid = x\n[delta]\n\tdark\n"
+    ),
     "git status by the builtin monitor": config("[core]\n\tfsmonitor = true\n"),
     "a file that is written again as it was": lambda work: write(work / "Makefile", (work / "Makefile").read_text()),
     "emoji and accents": lambda work: [
