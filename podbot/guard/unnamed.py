@@ -121,8 +121,15 @@ class Unnamed:
         self._projects: dict[str, list[tuple[str, os.stat_result]]] = {}
         self._named: dict[str, bool] = {}
 
-    def note(self, handle: int, path: str, names: Sequence[str]) -> None:
-        """Remember a directory that has a manifest and entries of these ``names``, for :meth:`projects`."""
+    def note(self, handle: int, path: str, scope: Scope, ruled: Sequence[str], text: str | None) -> None:
+        """Remember a directory for :meth:`projects` if it has a manifest.
+
+        ``ruled``: the files in it that rules name. ``text``: the names of all its entries, joined by slashes; None if
+        these are many.
+        """
+        if not path or scope is not ORDINARY or MANIFESTS.isdisjoint(ruled):
+            return
+        names = os.listdir(handle) if text is None else text.split("/")
         found = [(name, files.look(handle, name)) for name in sorted(names) if self._is_mine(name)]
         self._projects[path] = [(name, entry) for name, entry in found if entry is not None]
 

@@ -15,9 +15,9 @@ from podbot.guard.halves import Half, interrupt_after
 from podbot.guard.linked import Links
 from podbot.guard.marks import GIT_OR_SHELL, Mark, Snapshot
 from podbot.guard.modes import Modes, roots_of
-from podbot.guard.scope import BARE, COMMON, GIT, GIT_FILE, MODULES, ORDINARY, Scope, WORKTREE_CONFIG, scoped
+from podbot.guard.scope import BARE, COMMON, GIT, GIT_FILE, MODULES, WORKTREE_CONFIG, Scope, scoped
 from podbot.guard.tree import Limits, Over, Room, Walk
-from podbot.guard.unnamed import MANIFESTS, Unnamed
+from podbot.guard.unnamed import Unnamed
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class Scan(Walk):
         links: list[str] = []
         mine, odd = [], []
         refs, bare = scope.is_git, False
-        count = 0
+        count, text = 0, ""
         try:
             with os.scandir(handle) as entries:
                 while some := list(islice(entries, _MANY)):
@@ -264,8 +264,7 @@ class Scan(Walk):
             self.mark(prefix + name, "name", Mark("name", ""))
         for name, found in mine:
             self._file(handle, prefix, name, scope, found)
-        if path and scope is ORDINARY and not MANIFESTS.isdisjoint(name for name, _ in mine):
-            self._unnamed.note(handle, path, text.split("/") if count < _MANY else os.listdir(handle))
+        self._unnamed.note(handle, path, scope, [name for name, _ in mine], text if count < _MANY else None)
         if ".git" in below:
             self._repository(handle, ".git", f"{prefix}.git", path)
         known = path == ".git" or path.endswith("/.git")
