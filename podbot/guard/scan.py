@@ -114,7 +114,7 @@ def _scan(
     from podbot.guard.walk import Scan
 
     limits = Limits(**job["limits"])
-    scan = Scan(limits, known, modes=modes, beside=modes and can_share(), early=early)
+    scan = Scan(limits, known, modes=modes, beside=can_share(), early=early)
     interrupt_after(limits.seconds, scan.interrupt)
     found = scan.directories(job["workspace"], job["git"])
     alarm(LIMIT)

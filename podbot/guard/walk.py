@@ -119,6 +119,7 @@ class Scan(Walk):
             "values": self.reading.values,
             "gaps": self.gaps,
             "above": self.above,
+            "gaps_at": list(self._gaps_at),
             "entries": self.entries,
             "opened": self.opened,
             "roots": self.roots,
@@ -133,6 +134,7 @@ class Scan(Walk):
             self.keep(path, detail, Mark(*mark))
         self.reading.values |= found["values"]
         self.opened |= found["opened"]
+        self._gaps_at.update(found["gaps_at"])
         self.entries += found["entries"]
         for text, count in found["gaps"].items():
             own = self.gaps.get(text, 0)

@@ -335,7 +335,9 @@ def test_two_processes_find_the_same_as_one(tmp_path: Path, kind: str) -> None:
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from podbot.guard.walk import Scan\n"
-        "first = Scan(modes=False).directories(*sys.argv[2:])\n"
+        "first, also = (Scan(modes=False, beside=beside).directories(*sys.argv[2:]) for beside in (False, True))\n"
+        "assert first._replace(began=0, entries=0) == also._replace(began=0, entries=0), (first, also)\n"
+        "assert bool(first.directories) is bool(first.gaps)\n"
         "one, two = (Scan(None, first.values, beside=beside).directories(*sys.argv[2:]) for beside in (False, True))\n"
         "assert len(one.marks) > 60 and one.values and one.directories, one\n"
         "assert one._replace(began=0, entries=0) == two._replace(began=0, entries=0), (one, two)\n"
