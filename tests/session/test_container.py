@@ -61,6 +61,7 @@ def test_a_rootless_engine_has_a_user_namespace_of_its_own(engine: FakeEngine, p
 
 
 def test_a_rootful_engine_gives_user_ids_or_the_start_is_refused(engine: FakeEngine, place: Place) -> None:
+    engine.rootless = False
     with started(engine, place, with_own_ids(place.sandbox())):
         assert engine.by_name[SESSION].spec.security.own_ids is True
     engine.ignored = (Unmet("sandbox.own_user_ids", "true", "the host's"),)
@@ -70,6 +71,7 @@ def test_a_rootful_engine_gives_user_ids_or_the_start_is_refused(engine: FakeEng
 
 
 def test_a_working_directory_that_may_not_be_entered_leads_to_the_runtime(engine: FakeEngine, place: Place) -> None:
+    engine.rootless = False
     reason = "its working directory /w: permission denied"
     engine.fail("start", StartFailed(container="c", reason=reason))
     with pytest.raises(StartFailed, match="working directory") as caught:
