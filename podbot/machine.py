@@ -52,7 +52,8 @@ class MachineFacts(Frozen):
     ``user_bus``: whether the user's D-Bus exists, which an engine needs to request cgroups; ``bus_unit``: whether
     systemd would start it at a login. ``linger``: whether the user's systemd outlives the last login.
     ``subids``: whether the user has ranges of user and group ids; ``free_subids``: the first of :data:`SUBIDS` ids of
-    both kinds that no user has, None if that is not known. ``keys``: see :class:`KernelKeys`; None if not known.
+    both kinds that no user has, None if that is not known. ``container_ids``: how many ids of both kinds an engine of
+    root has for containers with user ids of their own. ``keys``: see :class:`KernelKeys`; None if not known.
     ``shared``: the values of :data:`SHARED`, those that are known.
     """
 
@@ -69,6 +70,7 @@ class MachineFacts(Frozen):
     programs: Mapping[str, str] = field(default_factory=dict)
     subids: bool = True
     free_subids: int | None = None
+    container_ids: int = 0
     container: str = ""
     ci: bool = False
     distribution: tuple[str, ...] = ()
@@ -143,6 +145,7 @@ def detect(
         programs=find_programs(environ, (*programs, *PACKAGE_TOOLS), directories, root),
         subids=_has_subids(root, uid, user),
         free_subids=_free_subids(root),
+        container_ids=min(_container_ids(root, path) for path in _SUBID_FILES),
         container=_container(environ, root),
         ci=environ.get("CI", "").lower() not in ("", "0", "false"),
         distribution=(release.get("ID", ""), *release.get("ID_LIKE", "").split()) if release else (),
@@ -277,7 +280,10 @@ def _has_subids(root: str, uid: int, user: str) -> bool:
 
 
 def _free_subids(root: str) -> int | None:
-    """The first id above all ranges of all users; None if a file cannot be read, or has a line that is no range."""
+    """The first id above all ranges of all users; None if a file cannot be read, or has a line that is no range.
+
+    Ranges above those that `useradd` gives, as for containers, are in nobody's way.
+    """
     first = _FIRST_SUBID
     for path in _SUBID_FILES:
         try:
@@ -291,8 +297,16 @@ def _free_subids(root: str) -> int | None:
             _, *numbers = line.split(":")
             if len(numbers) != 2 or not all(n.isascii() and n.isdigit() and len(n) <= 10 for n in numbers):
                 return None
-            first = max(first, int(numbers[0]) + int(numbers[1]))
+            if int(numbers[0]) <= _LAST_SUBID:
+                first = max(first, int(numbers[0]) + int(numbers[1]))
     return first if first + SUBIDS - 1 <= _LAST_SUBID else None
+
+
+def _container_ids(root: str, path: str) -> int:
+    """How many ids a file gives the name `containers`, for which Podman and Buildah look."""
+    ranges = (line.strip().split(":") for line in _read(root, path).splitlines())
+    counts = (found[2] for found in ranges if len(found) == 3 and found[0] == "containers")
+    return sum(int(count) for count in counts if count.isascii() and count.isdigit() and len(count) <= 10)
 
 
 def _has_bus(environ: Mapping[str, str], root: str, uid: int) -> bool:

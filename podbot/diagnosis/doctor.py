@@ -58,7 +58,12 @@ def diagnose(context: DoctorContext, *, probe_image: bool = False) -> Iterator[C
     elif endpoint is None or endpoint.local:
         machine = context.machine(config)
         yield from machine.checks(config.sandbox.network, private=endpoint is None)
-        yield from check_host(machine.facts, token_unit=context.token_unit, fuse=asks_for_fuse(config))
+        yield from check_host(
+            machine.facts,
+            token_unit=context.token_unit,
+            fuse=asks_for_fuse(config),
+            own_ids=config.sandbox.own_user_ids,
+        )
     if check_endpoint is None:
         yield from _engine(context, config, endpoint, probe_image=probe_image)
     yield from context.certificates(config)

@@ -7,19 +7,25 @@ from collections.abc import Iterator
 
 from podbot.engine.check import Check, Repair, lacks, repaired_by
 from podbot.images.base_image import can_debootstrap
+from podbot.launch.types import OWN_IDS
 from podbot.machine import SHARED, MachineFacts
 
 
-def check_host(facts: MachineFacts, *, token_unit: bool = False, fuse: bool = False) -> Iterator[Check]:
+def check_host(
+    facts: MachineFacts, *, token_unit: bool = False, fuse: bool = False, own_ids: bool = False
+) -> Iterator[Check]:
     """Every check; none except on Linux.
 
-    ``token_unit``: whether token-daemon's user unit is installed; ``fuse``: whether sessions ask for /dev/fuse.
+    ``token_unit``: whether token-daemon's user unit is installed; ``fuse``: whether sessions ask for /dev/fuse;
+    ``own_ids``: whether they ask for user ids of their own.
     """
     if facts.platform != "linux":
         return
     if facts.systemd:
         yield check_linger(facts, token_unit=token_unit)
     yield check_fuse(facts, wanted=fuse)
+    if own_ids:
+        yield check_own_ids(facts)
     yield check_base(facts)
     if facts.shared:
         yield check_shared(facts)
@@ -48,6 +54,22 @@ def check_fuse(facts: MachineFacts, *, wanted: bool) -> Check:
         return Check("fuse", "warn", "/dev/fuse may not be opened", meaning, fix)
     repairs = (Repair("modprobe fuse"), *([Repair("chmod 0666 /dev/fuse")] if facts.rootless else []))
     return repaired_by(facts, "fuse", "warn", ("/dev/fuse may not be opened", meaning), *repairs)
+
+
+def check_own_ids(facts: MachineFacts) -> Check:
+    """What an engine of root needs for sessions with user ids of their own."""
+    if facts.rootless:
+        return Check("own-user-ids", "ok", "not used: inside, root is you")
+    if facts.container_ids < OWN_IDS:
+        found = f"{facts.container_ids:,} user ids for `containers` in /etc/subuid and /etc/subgid"
+        meaning = f"sandbox.own_user_ids is true, and each session needs {OWN_IDS:,}."
+        fix = "Add the line containers:1000000000:67108864 to both files"
+        return Check("own-user-ids", "fail", found, meaning, fix)
+    if facts.cgroups != "v2" or "crun" not in facts.programs:
+        meaning = "sandbox.own_user_ids is true. runc before 1.2 does not map the owners of files: no session starts."
+        fix = "Have the engine use crun, or runc from 1.2 on, or set sandbox.own_user_ids = false"
+        return Check("own-user-ids", "warn", "the engine may use runc", meaning, fix)
+    return Check("own-user-ids", "ok", f"for {facts.container_ids // OWN_IDS:,} sessions")
 
 
 def check_shared(facts: MachineFacts) -> Check:

@@ -197,6 +197,10 @@ class Mount(Frozen):
     is_file: bool = False
 
 
+OWN_IDS = 65_536
+"""User ids of a sandbox that has its own; nested containers use some of them."""
+
+
 class Security(Frozen):
     """A resolved sandbox profile. ``capabilities`` are added to the engine's defaults, ``dropped`` are removed.
 

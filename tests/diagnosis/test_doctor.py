@@ -246,6 +246,7 @@ def test_the_reference_page_lists_every_check_and_no_other() -> None:
     ]  # tests/diagnosis/test_github_checks.py holds them
     logins = (AgentLogin("claude", "host", path="/h", state=LoginState("blank"), advice="log in"),)
     whole = context(
+        load=lambda: replace(CONFIGURED, sandbox=SandboxConfig(own_user_ids=True)),
         machine=seen_by_podman(replace(USER, keys=KernelKeys(1, 200, 20, 20000), shared=SHARED)),
         certificates=lambda _config: iter([Check("certificates", "ok", "")]),
         github=lambda _config: iter(github),

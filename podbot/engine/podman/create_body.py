@@ -11,13 +11,11 @@ from typing import Any
 
 from podbot.config.published import EVERYWHERE, Published
 from podbot.engine.port import Unmet
-from podbot.launch.types import ContainerSpec, Limits, Mount, Security
+from podbot.launch.types import OWN_IDS, ContainerSpec, Limits, Mount, Security
 
 _PERIOD = 100_000  # microseconds; the kernel's default, from which inspect computes NanoCpus
 _SIGTERM = 15
 _STOP_SECONDS = 10
-OWN_IDS = 65_536
-"""User ids of a sandbox that has its own; nested containers use some of them."""
 _TMPFS_SIZE = "size=512m"
 
 # An empty directory of the image is replaced; anything else there stays. A kept container has the link already.

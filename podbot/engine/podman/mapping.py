@@ -123,7 +123,7 @@ def refusal(operation: str, response: Response, *, container: str = "") -> Conta
 _NO_IDS = "no 65,536 user ids are left for it (sandbox.own_user_ids)"
 _IDS_HINT = (
     "Have root write a range for `containers` that nobody else has into /etc/subuid and /etc/subgid, such as"
-    " containers:2147483647:2147483648."
+    " containers:1000000000:67108864."
 )
 
 

@@ -43,9 +43,10 @@ def checks(
     private: bool = True,
     token_unit: bool = False,
     fuse: bool = True,
+    own_ids: bool = False,
 ) -> dict[str, Check]:
     machine = check_machine(facts, version, network=network, private=private)
-    found = [*machine, *check_host(facts, token_unit=token_unit, fuse=fuse)]
+    found = [*machine, *check_host(facts, token_unit=token_unit, fuse=fuse, own_ids=own_ids)]
     return {check.name: check for check in found}
 
 
@@ -388,6 +389,22 @@ def test_macos_gets_advice_about_its_machine() -> None:
 @given(st.text())
 def test_any_version_text_is_accepted(version: str) -> None:
     assert checks(ROOT, version)["podman"].status in ("ok", "fail")
+
+
+@pytest.mark.parametrize(
+    ("facts", "status", "words"),
+    [
+        (replace(USER, container_ids=0), "ok", "root is you"),
+        (replace(ROOT, cgroups="v2", container_ids=65_535), "fail", "65,535 user ids for `containers`"),
+        (replace(ROOT, cgroups="v2", container_ids=131_072), "ok", "for 2 sessions"),
+        (replace(ROOT, cgroups="hybrid", container_ids=65_536), "warn", "runc"),
+        (replace(ROOT, cgroups="v2", container_ids=65_536, programs=without("crun")), "warn", "runc"),
+    ],
+)
+def test_user_ids_of_its_own(facts: PodmanFacts, status: str, words: str) -> None:
+    found = checks(facts, own_ids=True)["own-user-ids"]
+    assert (found.status, words in found.found) == (status, True)
+    assert "own-user-ids" not in checks(facts)
 
 
 def test_fuse_only_matters_where_sessions_ask_for_it() -> None:

@@ -226,6 +226,7 @@ def test_an_empty_name_is_nobodys_range(tmp_path: Path) -> None:
         ("ada:600000000:65536\n", "", None),
         ("ada:600034464:1\n", "", 600034465),
         ("ada:600034465:1\n", "", None),
+        ("ada:100000:65536\ncontainers:1000000000:67108864\n", "", 165536),
         ("ada:100000\n", "", None),
         ("ada:x:65536\n", "", None),
         (None, "", None),
@@ -239,6 +240,23 @@ def test_the_first_ids_that_no_user_has(
         if text is not None:
             put(tmp_path, name, text)
     assert detect({}, str(tmp_path)).free_subids == expected
+
+
+@pytest.mark.parametrize(
+    ("users", "groups", "expected"),
+    [
+        ("containers:1:65536\n", "containers:1:65536\n", 65536),
+        ("containers:1:10\ncontainers:50:20\nada:1:99\n", " containers:1:40 \n", 30),
+        ("containers:1:65536\n", "", 0),
+        ("containers:1:x\ncontainers:1\ncontainers:1:2:3\n", "containers:1:5\n", 0),
+        ("", None, 0),
+    ],
+)
+def test_the_ids_for_containers_of_root(tmp_path: Path, users: str, groups: str | None, expected: int) -> None:
+    put(tmp_path, "etc/subuid", users)
+    if groups is not None:
+        put(tmp_path, "etc/subgid", groups)
+    assert detect({}, str(tmp_path)).container_ids == expected
 
 
 @given(st.text(alphabet="a:019#\n-x²", max_size=40))
