@@ -84,7 +84,7 @@ def test_without_a_list_the_programs_of_all_end_to_end_tests_are_installed(tmp_p
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or name)
     assert packages(tmp_path, "exit 0", path=f"{tmp_path}/bin").returncode == 0
     asked = (tmp_path / "asked").read_text().split("--no-install-recommends ")[1]
-    assert asked.split() == ["crun", "systemd", "openssh-client", "zsh", "fish"]
+    assert asked.split() == ["systemd", "openssh-client", "zsh", "fish"]
 
 
 def test_make_run_says_how_to_get_podbot_on_the_path_only_where_it_is_not(tmp_path: Path) -> None:

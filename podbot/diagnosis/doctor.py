@@ -19,7 +19,7 @@ from podbot.engine.port import Engine, EngineHost
 from podbot.errors import PodbotError
 from podbot.images.recipe import LABEL_AGENTS, load_recipe, other_image, packages_in
 from podbot.launch.judged_logins import words as login_words
-from podbot.launch.security import asks_for_fuse
+from podbot.launch.security import asks_for_fuse, effective_profile
 from podbot.management.login_list import AgentLogin
 
 BUILD_ONE = "podbot setup"
@@ -62,7 +62,7 @@ def diagnose(context: DoctorContext, *, probe_image: bool = False) -> Iterator[C
             machine.facts,
             token_unit=context.token_unit,
             fuse=asks_for_fuse(config),
-            own_ids=config.sandbox.own_user_ids,
+            own_ids=config.sandbox.own_user_ids and effective_profile(config) != "privileged",
         )
     if check_endpoint is None:
         yield from _engine(context, config, endpoint, probe_image=probe_image)

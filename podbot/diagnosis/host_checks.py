@@ -59,7 +59,7 @@ def check_fuse(facts: MachineFacts, *, wanted: bool) -> Check:
 def check_own_ids(facts: MachineFacts) -> Check:
     """What an engine of root needs for sessions with user ids of their own."""
     if facts.rootless:
-        return Check("own-user-ids", "ok", "not used: inside, root is you")
+        return Check("own-user-ids", "ok", "not used by an engine of your own: inside, root is you")
     if facts.container_ids < OWN_IDS:
         found = f"{facts.container_ids:,} user ids for `containers` in /etc/subuid and /etc/subgid"
         meaning = f"sandbox.own_user_ids is true, and each session needs {OWN_IDS:,}."

@@ -70,6 +70,12 @@ class Reading:
         self._note(scan, path, rule, known, files.changed(found))
         return True
 
+    def unread(self, scan: Scan, path: str, rule: str, found: os.stat_result) -> None:
+        """Record a file by its times and size, whatever is in it. A file that an earlier scan read may be unchanged."""
+        stamp, known = files.stamp_of(found), self._known.get(path)
+        same = known is not None and known[0] == stamp
+        self._note(scan, path, rule, known if known and same else (stamp, "", str(stamp)), files.changed(found))
+
     def parse(self, scan: Scan) -> None:
         """The files that need a parser come last, so that none of them can use up the time for the rest.
 

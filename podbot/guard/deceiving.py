@@ -24,6 +24,8 @@ def deceives(name: str) -> bool:
 
     from podbot.visible_text import is_hidden, is_printable
 
+    if is_printable(name):
+        return False
     shown = [char if is_hidden(char) or unicodedata.category(char) not in _SIGNS else "x" for char in name]
     return not is_printable("".join(shown))
 

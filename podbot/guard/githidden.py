@@ -42,7 +42,8 @@ def look(scan: Scan, directory: int, path: str, plain: Mapping[str, str | None],
     ``plain``: the settings in its configuration; ``top``: the absolute path of its working tree.
     """
     if files.look(directory, "commondir") is not None:
-        common = files.read(directory, "../../config", MOST)
+        place = gitdirs.behind(scan, "../../config", gitdirs.absolute(scan, path))
+        common = None if place is None else locations.read(place, MOST)
         plain = {**(dict(parse_config(common.data).entries) if common else {}), **plain}
         checkout = files.read(directory, "gitdir", 4096)
         git = gitdirs.absolute(scan, path)
@@ -175,7 +176,7 @@ def _replaced(scan: Scan, directory: int, path: str) -> None:
             os.close(handle)
     packed = _read(scan, directory, "packed-refs", path)
     if packed is not None:
-        lines += _packed(packed.data)
+        lines += _packed(scan, packed.data)
         if not packed.whole:
             shown = "it is too long, so it may replace objects"
             scan.mark(f"{path}/packed-refs", "", Mark(_RULE, gitdirs.content(packed), shown))
@@ -200,11 +201,15 @@ def _loose(scan: Scan, handle: int, path: str) -> list[bytes]:
     return lines
 
 
-def _packed(data: bytes) -> list[bytes]:
+def _packed(scan: Scan, data: bytes) -> list[bytes]:
     """The lines of references that replace objects; git accepts any white space in front of a name."""
-    lines = []
+    lines: list[bytes] = []
     at = data.find(b"refs/replace/")
     while at >= 0:
+        scan.check(0)
+        if len(lines) >= _REPLACED:
+            scan.once(f"more than {_REPLACED} replaced objects in packed-refs")
+            break
         end = data.find(b"\n", at)
         end = len(data) if end < 0 else end
         begin = data.rfind(b"\n", 0, at) + 1

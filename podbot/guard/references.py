@@ -68,10 +68,11 @@ _SUSPECT = (
 _WORKSPACE = re.compile(r"workspace:(?<=@workspace:)[^\n\"']*")  # packages of this checkout, whose own files count
 # As pip's own pattern, but that takes time with the square of the blanks before what is no comment.
 _COMMENT, _ONLY_COMMENT = re.compile(r"(^|\s)#.*$"), re.compile(r"\s*#")
-# Versions for uv and pyenv. uv takes another word for a directory or a program, also in the checkout.
+# What uv takes for a version, at most. It takes any other word for a directory or a program, also in the checkout.
+_NUMBER = r"[0-9]{1,2}(?:\.[0-9]{1,2}){0,2}(?:(?:a|b|rc)[0-9]{1,2})?"
 _PYTHON = re.compile(
-    r"|system|(?:(?:cpython|python|pypy|graalpy|(?:mini|ana)conda|miniforge)[0-9.]*[-@]?)?"
-    r"(?:[<>=~!]=? ?)?[0-9][0-9A-Za-z.,<>=!~* +-]*"
+    rf"(?:cpython|pypy|graalpy)|(?:(?:cpython|pypy|graalpy)[-@]?)?{_NUMBER}(?:t|\+freethreaded)?"
+    rf"|(?:[<>=~!]=|[<>]) ?{_NUMBER}(?:, ?(?:[<>=~!]=|[<>]) ?{_NUMBER})*"
 )
 _GO_WORD = re.compile(r"[()]|[^ \t\r()]+")
 _GO_ODD = re.compile(r"[^\t -~]|[\"'`\\]")
@@ -87,7 +88,8 @@ def references(rule: str, name: str, data: bytes) -> list[str] | None:
     if rule == "go.mod":
         return _go(text)
     if rule == "python.version":
-        return [line for line in text.splitlines() if not _PYTHON.fullmatch(line.partition("#")[0].strip())]
+        words = [line.strip(" \t\r") for line in text.split("\n")]
+        return [line for line in words if line and not line.startswith("#") and not _PYTHON.fullmatch(line)]
     hosts: set[str] = set()
     if name in _PARSED:
         import json

@@ -11,12 +11,11 @@ import stat
 
 from podbot.guard import files, repositories
 from podbot.guard.catalogue import DEPENDENCIES
-from podbot.guard.marks import Mark
 from podbot.guard.scope import ORDINARY
 from podbot.guard.values import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Self
 
     from podbot.guard.scope import Scope
@@ -40,18 +39,22 @@ _PLAIN = frozenset((
     "AUTHORS", "CHANGELOG", "CHANGES", "CODEOWNERS", "CONTRIBUTORS", "COPYING", "INSTALL", "LICENCE", "LICENSE", "NEWS",
     "NOTICE", "README", "TODO", "VERSION", ".DS_Store", ".dockerignore", ".editorconfig", ".eslintcache",
     ".eslintignore", ".gitignore", ".gitkeep", ".mailmap", ".npmignore", ".prettierignore", ".stylelintignore",
-    ".coverage", ".rspec_status", ".testmondata", "tags", "TAGS",
+    ".coverage", ".rspec_status", ".testmondata", "tags", "TAGS", ".dirstamp", ".stylelintcache",
 ))  # fmt: skip
 # Of tools and at the top only: a `tasks.py` below is as often a part of a program.
 _CODE = frozenset(("tasks.py",))
 # What tools leave: counts of tests, caches, an editor's open files.
-_LEFT = (".cache", ".swp", ".swo", "~")
+_LEFT = (".cache", ".swp", ".swo", "~", "_history", ".history", ".history.md", ".o", ".Po", ".d", ".pid", ".tmp", "#")
+_BEFORE = (".nfs", ".fuse_hidden", ".#", ".~lock.", ".ninja_", ".coverage.", "LICENSE-")
 # Hidden directories that tools write by themselves, and those of version control, of which rules name what acts.
 _CACHES = frozenset((
-    ".angular", ".astro", ".aws-sam", ".bloop", ".build", ".bzr", ".cxx", ".dart_tool", ".docusaurus", ".expo", ".git",
-    ".godot", ".hg", ".ipynb_checkpoints", ".jj", ".kotlin", ".metals", ".nitro", ".nx", ".nyc_output", ".output",
-    ".pijul", ".scala-build", ".scannerwork", ".serverless", ".sl", ".sonar", ".stack-work", ".svelte-kit", ".svn",
-    ".temp", ".terragrunt-cache", ".tmp", ".trash", ".turbo", ".vite", ".zig-cache",
+    ".angular", ".astro", ".aws-sam", ".benchmarks", ".bloop", ".build", ".bzr", ".cargo", ".clangd", ".cxx",
+    ".dart_tool", ".deps", ".docusaurus", ".elixir_ls", ".expo", ".git", ".godot", ".hg", ".history",
+    ".ipynb_checkpoints", ".jj", ".kotlin", ".lake", ".libs", ".local", ".m2", ".metals", ".mutmut", ".nitro", ".nx",
+    ".nyc_output", ".output", ".pijul", ".playwright-mcp", ".pyre", ".pytype", ".react-router", ".rustup",
+    ".scala-build", ".scannerwork", ".serverless", ".sl", ".sonar", ".stack-work", ".svelte-kit", ".svn", ".swc",
+    ".tanstack", ".temp", ".terragrunt-cache", ".tmp", ".trash", ".turbo", ".vagrant", ".vite", ".wrangler", ".wxt",
+    ".zig-cache", "build", "checksum", "history", "index", "logs", "state", "tmp", "todos", "types", "unplugged",
 )) | DEPENDENCIES  # fmt: skip
 # In a hidden directory every file may be code, but for documents, pictures and data.
 _DATA = (
@@ -66,7 +69,7 @@ def is_settings(name: str) -> bool:
 
     Of words, :class:`Unnamed` leaves out what has neither a capital letter, as `Procfile`, nor the mode of a program.
     """
-    if name in _PLAIN or name.startswith((".coverage.", "LICENSE-")) or name.endswith(_LEFT):
+    if name in _PLAIN or name.startswith(_BEFORE) or name.endswith(_LEFT):
         return False
     return name.startswith(".") or name.endswith(_SUFFIXES) or _is_word(name)
 
@@ -75,16 +78,19 @@ def _is_word(name: str) -> bool:
     return name.isascii() and name.replace("-", "").replace("_", "").isalnum()
 
 
-def _is_cache(name: str) -> bool:
-    return name in _CACHES or name.endswith("cache")
+def _is_left(name: str) -> bool:
+    return name in _CACHES or "cache" in name
 
 
-def _acts(directory: int | Beneath, name: str, found: os.stat_result) -> bool:
-    """Whether a word is the name of a `Procfile` and its like, or of a script; builds make the other programs."""
-    if not name[0].isupper() and not found.st_mode & stat.S_IXUSR:
-        return False
-    read = files.read(_handle_of(directory), name, 4)
-    return read is None or not read.data.startswith(_PROGRAMS)
+def _may_act(name: str, found: os.stat_result) -> bool:
+    """Whether a word may be the name of a `Procfile` and its like, or of a script."""
+    return name[0].isupper() or bool(found.st_mode & stat.S_IXUSR)
+
+
+def _is_program(handle: int, name: str) -> bool:
+    """Whether it is one that a build makes."""
+    read = files.read(handle, name, 4)
+    return read is not None and read.data.startswith(_PROGRAMS)
 
 
 class Beneath:
@@ -117,7 +123,7 @@ class Unnamed:
 
     def __init__(self, scan: Scan) -> None:
         self._scan = scan
-        self._count = self._read = 0
+        self._count = self._read = self._noted = 0
         self._projects: dict[str, list[tuple[str, os.stat_result]]] = {}
         self._named: dict[str, bool] = {}
 
@@ -127,11 +133,12 @@ class Unnamed:
         ``ruled``: the files in it that rules name. ``text``: the names of all its entries, joined by slashes; None if
         these are many.
         """
-        if not path or scope is not ORDINARY or MANIFESTS.isdisjoint(ruled):
+        if not path or scope is not ORDINARY or MANIFESTS.isdisjoint(ruled) or self._noted > _MOST:
             return
         names = os.listdir(handle) if text is None else text.split("/")
-        found = [(name, files.look(handle, name)) for name in sorted(names) if self._is_mine(name)]
-        self._projects[path] = [(name, entry) for name, entry in found if entry is not None]
+        found = list(self._found(handle, filter(self._is_mine, names)))
+        self._noted += len(found)
+        self._projects[path] = found
 
     def top(self, path: str) -> None:
         """Those of the directory at the top and of the hidden directories in it."""
@@ -143,10 +150,10 @@ class Unnamed:
             if repositories.is_repository(handle, "", ORDINARY):
                 return  # git's own files
             self._scan.root = path
-            for name, found in self._entries(handle):
+            for name, found in self._found(handle, filter(self._may_count, self._names(handle))):
                 scope = ORDINARY.child(name)
                 if stat.S_ISDIR(found.st_mode):
-                    if name.startswith(".") and not (_is_cache(name) or scope.everything):
+                    if name.startswith(".") and not (_is_left(name) or scope.everything):
                         self._hidden(handle, name, scope, 1)
                 elif self._is_mine(name) or name in _CODE:
                     self._look(handle, name, found)
@@ -157,17 +164,26 @@ class Unnamed:
         """Those in the directories that were noted. An unchanged one is not opened again."""
         if not self._projects:
             return
-        top = files.open_directory(root)
+        try:
+            top = files.open_directory(root)
+        except OSError:
+            self._scan.gap("directories that cannot be opened")
+            return
         try:
             self._scan.root = root
             for path, entries in sorted(self._projects.items()):
-                with Beneath(top, path) as directory:
-                    for name, found in entries:
-                        self._look(directory, f"{path}/{name}", found)
-        except OSError:
-            self._scan.gap("directories that cannot be opened")
+                self._project(top, path, entries)
         finally:
             os.close(top)
+
+    def _project(self, top: int, path: str, entries: Sequence[tuple[str, os.stat_result]]) -> None:
+        self._scan.check(0)
+        try:
+            with Beneath(top, path) as directory:
+                for name, found in entries:
+                    self._look(directory, f"{path}/{name}", found)
+        except OSError:
+            self._scan.gap("directories that cannot be opened")
 
     def _hidden(self, handle: int, path: str, scope: Scope, level: int) -> None:
         try:
@@ -175,24 +191,35 @@ class Unnamed:
         except OSError:
             return  # the walk has recorded a gap
         try:
-            for name, found in self._entries(below):
+            for name, found in self._found(below, self._names(below)):
                 inner = scope.child(name)
                 if not stat.S_ISDIR(found.st_mode):
                     mine = name not in _PLAIN and not name.endswith((*_DATA, *_LEFT))
                     if mine and not scope.rule_of(name) and name not in scope.below:
                         self._look(below, f"{path}/{name}", found, words=True)
-                elif level < _LEVELS and not (_is_cache(name) or inner.everything):
+                elif level < _LEVELS and not (_is_left(name) or inner.everything):
                     self._hidden(below, f"{path}/{name}", inner, level + 1)
         finally:
             os.close(below)
 
-    def _entries(self, handle: int) -> list[tuple[str, os.stat_result]]:
-        """In the order of names."""
+    def _names(self, handle: int) -> list[str]:
         try:
-            return [(name, found) for name in sorted(os.listdir(handle)) if (found := files.look(handle, name))]
+            return os.listdir(handle)
         except OSError:
             self._scan.gap("directories that cannot be read")
             return []
+
+    def _found(self, handle: int, names: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+        """Those of ``names`` that are there, in their order. Raises Over."""
+        for number, name in enumerate(sorted(names)):
+            if not number & 255:
+                self._scan.check(0)
+            found = files.look(handle, name)
+            if found is not None:
+                yield name, found
+
+    def _may_count(self, name: str) -> bool:
+        return name.startswith(".") or name in _CODE or self._is_mine(name)
 
     def _is_mine(self, name: str) -> bool:
         """Whether it looks like settings, and no rule names it. Projects have the same names, so these are kept."""
@@ -211,18 +238,21 @@ class Unnamed:
             leads = files.link(_handle_of(directory), name)
             if leads is not None and self._has_room():
                 self._scan.links.look(self._scan, path, leads, RULE, ORDINARY)
-        elif stat.S_ISREG(found.st_mode) and found.st_size and not (word and not _acts(directory, name, found)):
-            self._record(directory, path, found)
+        elif stat.S_ISREG(found.st_mode) and found.st_size and (not word or _may_act(name, found)) and self._has_room():
+            self._record(directory, path, found, word=word)
 
-    def _record(self, directory: int | Beneath, path: str, found: os.stat_result) -> None:
-        if not self._has_room():
+    def _record(self, directory: int | Beneath, path: str, found: os.stat_result, *, word: bool) -> None:
+        """What was not read before, and is not now, counts by its times: which files are read may differ by scan."""
+        reading = self._scan.reading
+        if reading.again(self._scan, path, RULE, found):
+            return
+        if word and _is_program(_handle_of(directory), path.rpartition("/")[2]):
             return
         if found.st_size > _LONGEST or self._read >= _READ:
-            self._scan.mark(path, "", Mark(RULE, str(files.stamp_of(found)), "", files.changed(found)))
-            return
-        self._read += 1
-        if not self._scan.reading.again(self._scan, path, RULE, found):
-            self._scan.reading.record(self._scan, _handle_of(directory), path, RULE, found)
+            reading.unread(self._scan, path, RULE, found)
+        else:
+            self._read += 1
+            reading.record(self._scan, _handle_of(directory), path, RULE, found)
 
     def _has_room(self) -> bool:
         self._count += 1

@@ -113,7 +113,8 @@ def _close_in_thread(numbers: Iterable[int]) -> None:
     """Close descriptors in a daemon thread, which may block; podbot does not wait for it, even at its exit."""
     import threading  # imported here: only an attack needs it, or an old kernel
 
-    threading.Thread(target=_close_all, args=(numbers,), daemon=True).start()
+    with contextlib.suppress(RuntimeError):  # no thread can be started: the end of the process closes them
+        threading.Thread(target=_close_all, args=(numbers,), daemon=True).start()
 
 
 def _close_all(numbers: Iterable[int]) -> None:

@@ -118,7 +118,7 @@ def _close_elsewhere(number: int) -> None:
 
 def put_away(connected: socket.socket) -> None:
     """Close it in a thread that may wait: descriptors that a hostile guest sent are closed with it. See ``link``."""
-    import threading  # imported here: `podbot exec` starts no thread
+    import threading  # imported here: `podbot exec` needs none since Linux 6.16
 
     threading.Thread(target=connected.close, daemon=True).start()
 

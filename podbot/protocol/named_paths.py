@@ -146,7 +146,7 @@ def _known_name(key: str, names: frozenset[str]) -> str:
 def _misplaced(key: str, value: str, mount: PathScope) -> str:
     """The path in the member ``key`` when it is outside the workspace; empty for one inside and for other addresses."""
     value = value[blank.end() :] if (blank := _BLANK.match(value)) else value
-    if key in _PERHAPS and (len(value) > _LONGEST_ADDRESS or not _LOOKS_LIKE_PATH.fullmatch(value)):
+    if key in _PERHAPS and (len(value) > _LONGEST_ADDRESS or "\n" in value or not _LOOKS_LIKE_PATH.fullmatch(value)):
         return ""
     scheme = _FILE.match(value)
     if scheme is not None:

@@ -7,11 +7,12 @@ complete; therefore the rule is the other way round, and narrow is only:
 1. a program of ``_PLAIN``, which runs nothing of its arguments, bare or in a directory of the system (``cat``);
 2. a program with a subcommand of ``_SUBCOMMANDS`` (``git push``, ``cargo test``), or with one of ``_NAMED`` and what it
    is about (``npm run build``, ``pip install x``);
-3. an interpreter, or a tool with targets, with its script or target (``python3 x.py``, ``make test``), or with its code
-   if that uses no further words;
+3. an interpreter, or a tool with targets, with its script or target (``python3 x.py``, ``make test``), or a shell with
+   code that is made of plain commands which are narrow themselves (``bash -lc 'cargo test'``), or else uses no words,
+   no input and no program that runs others, as far as its text shows;
 4. one of these behind a program of ``_WRAPPERS`` or ``_STEPS`` (``timeout 60 cargo test``, ``uv run pytest``);
-5. any other program, unless it is of ``_OPEN``, if the permission is the whole command and names more than options
-   and numbers: Codex proposes the whole command when its model proposes nothing.
+5. any other program, unless it is of ``_OPEN`` or names a program that runs others, if the permission is the whole
+   command and names more than options and numbers: Codex proposes the whole command when its model proposes nothing.
 
 Marked is hence each such program alone, in any version and in any directory (``/usr/bin/python3.11``, ``./run``), and
 each unknown program with less than its command. What stays unmarked although words could be added: options of a tool by
@@ -23,8 +24,9 @@ workspace does whatever the agent writes into it: no rule about words can say ho
 from __future__ import annotations
 
 import re
+from posixpath import normpath
 
-from podbot.protocol.plain_commands import SYSTEM, Command, Words
+from podbot.protocol.plain_commands import SYSTEM, Command, Words, plain_commands
 
 
 def _names(*texts: str) -> frozenset[str]:
@@ -119,40 +121,39 @@ _SCRIPTS: dict[str, re.Pattern[str]] = {
     **dict.fromkeys(("just", "mage", "nox", "rake", "task", "tox", "ninja"), _NO_FLAGS),
     **dict.fromkeys(("gradle", "gradlew", "mvn", "mvnw"), re.compile(r"-[BUoqi]")),
 }  # fmt: skip
-_CODE = {
-    **dict.fromkeys(_SHELLS, _names("-c -lc")),
-    **dict.fromkeys(("py", "pypy", "python"), _names("-c")),
-    **dict.fromkeys(("julia", "lua", "node", "nodejs", "perl", "rscript", "ruby"), _names("-e")),
-    "php": _names("-r"),
-}
-# Code that uses the words behind it, or what is put into its input, as far as its text shows.
-_USES_WORDS = re.compile(
-    r"\$\{?[@*#!0-9]|argv|argf|args\b|\barg\[|\.\.\.|<>|\bshift\b|stdin|\binput\b|\bgets\b|\bread(?:line)?\b|\bopen\(0",
-    re.IGNORECASE,
-)
+_USES_WORDS = re.compile(r"\$\{?[@*#!0-9]|\$\(|`|<\(|\bshift\b|\bread\b|\bmapfile\b|\breadarray\b")
+_NO_WORD = re.compile(r"[^\w.+-]+")
+_CODE = _names("-c -lc")  # of a shell. Code in another language is marked: what it does with further words, who knows
 # Programs that take a program or code in whatever word: marked even with the whole command. Codex asks nothing before
 # those that only search or print (``rg``, ``sed -n 1p x``, ``find`` without ``-exec``), so that the marker is rare.
 _OPEN = _names(
-    "asdf at batch bpftrace bsdtar bwrap byobu capsh cgexec chroot cmd cpio crontab debugfs direnv distrobox",
-    "doppler dtach ed emacs entr eval ex fakechroot fd fdfind find firejail flock ftp gdb gnuplot gosu gsed",
+    "asdf at batch bpftrace bsdtar bwrap byobu capsh cgexec chpst chroot cmd concurrently cpio crontab debugfs direnv",
+    "distrobox",
+    "doppler dtach ed emacs entr eval ex fakechroot fd fdfind find firejail flatpak-spawn flock ftp gdb gnuplot gosu",
+    "gsed",
     "heaptrack hyperfine irb jshell ld-linux-aarch ld-linux-x ld-musl-x ld.so less lldb logrotate lxc machinectl",
-    "man mise more mosh mysql nano nc ncat netcat newgrp nix nix-shell nmap nsenter nvim parallel pax perf pry psql",
-    "reptyr rg rr rsync run-parts runuser s6-setuidgid scp screen script sed setuidgid sftp sg socat sort split",
-    "sqlite ssh sshfs sshpass start-stop-daemon su su-exec systemd-run tar tcpdump telnet tmux toolbox trap tshark",
-    "unshare vagrant valgrind vi vim watch zip",
+    "man mise more mosh mysql nano nc ncat netcat newgrp nix nix-shell nmap nodemon nsenter nvim parallel pax perf",
+    "podman-remote pry psql",
+    "reptyr rg rlwrap rr rsync run-parts runuser rustup s6-setuidgid scp screen script sed setuidgid sftp sg socat",
+    "sort split sqlite",
+    "ssh sshfs sshpass start-stop-daemon steam-run su su-exec systemd-run tar tcpdump telnet tmux toolbox trap tshark",
+    "unshare vagrant valgrind vi vim watch watchexec zip",
 )
+_RUNNERS = (_LANGUAGES | _SHELLS | _WRAPPERS | _names("py pypy python")) - {"."}  # which is a directory, too
 # Between a wrapper and its program; an option may have a value, which would pass for the program.
 _BETWEEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=.*|--", re.DOTALL)
 _DURATION = re.compile(r"[0-9.]+[smhd]?|--")
 _NO_OPERAND = re.compile(r"-.*|[+-]?[0-9][0-9.]*[a-z]?|[A-Za-z_][A-Za-z0-9_]*=(?!=).*|[^\w./]*", re.DOTALL)
-_DEVICE = re.compile(r"[/.]*/(?:dev|proc)/")  # a script there is what stands in the input
+_DEVICE = re.compile(r"(?:[/.]*/)?(?:dev|proc)/")  # a script there is what stands in the input
 _VERSION = re.compile(r"[-._]*[0-9].*", re.DOTALL)
 
 
 def is_narrow(permitted: Words, command: Command) -> bool:
     """Whether ``permitted``, the first words of a command in a question, without their marks, is for no other ones."""
-    whole = permitted == command.argv or permitted in command.parts
-    words = permitted
+    return _is_narrow(permitted, whole=permitted == command.argv or permitted in command.parts)
+
+
+def _is_narrow(words: Words, *, whole: bool) -> bool:
     while words:
         program, rest = words[0], words[1:]
         name = _name_of(program)
@@ -179,14 +180,22 @@ def _names_enough(program: str, name: str, rest: Words, *, whole: bool) -> bool:
         first, second = (*rest[:2], "", "")[:2]
         about = first in _NAMED.get(name, ()) and _NO_OPERAND.fullmatch(second) is None
         return about or first in _SUBCOMMANDS.get(name, ())
-    return whole and name not in _OPEN and not all(map(_NO_OPERAND.fullmatch, rest))
+    runs = name in _OPEN or any(_name_of(word) in _RUNNERS for word in rest)
+    return whole and not runs and not all(map(_NO_OPERAND.fullmatch, rest))
 
 
 def _has_script(name: str, rest: Words) -> bool:
     rest = _without(_SCRIPTS[name], rest)
-    if len(rest) > 1 and rest[0] in _CODE.get(name, ()):
-        return _USES_WORDS.search(rest[1]) is None
-    return bool(rest) and not (_NO_OPERAND.fullmatch(rest[0]) or _DEVICE.match(rest[0]))
+    if len(rest) > 1 and name in _SHELLS and rest[0] in _CODE:
+        return _is_closed(rest[1])
+    return bool(rest) and not (_NO_OPERAND.fullmatch(rest[0]) or _DEVICE.match(normpath(rest[0])))
+
+
+def _is_closed(code: str) -> bool:
+    """Whether a shell's code does the same whatever words and input it gets, as far as its text shows."""
+    if parts := plain_commands(code):
+        return all(_is_narrow(part, whole=True) for part in parts)
+    return _USES_WORDS.search(code) is None and (_RUNNERS | _OPEN).isdisjoint(map(_name_of, _NO_WORD.split(code)))
 
 
 def _name_of(program: str) -> str:

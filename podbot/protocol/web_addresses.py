@@ -20,9 +20,15 @@ _LONGEST_HOST = 253  # characters of a name in the DNS
 # Names of this machine in Debian's and Fedora's /etc/hosts, and those by which containers reach their host.
 _OWN = frozenset(
     ("localhost", "localdomain", "localhost4", "localhost6", "localdomain4", "localdomain6", "ip6-localhost",
-     "ip6-loopback")
+     "ip6-loopback", "loopback", "ip6-localnet", "ip6-mcastprefix", "ip6-allnodes", "ip6-allrouters")
 )  # fmt: skip
-_OF_THE_HOST = ("host.containers.internal", "host.docker.internal", "gateway.docker.internal")
+# And the metadata service of a cloud.
+_OF_THE_HOST = frozenset(
+    ("host.containers.internal", "host.docker.internal", "gateway.docker.internal", "kubernetes.docker.internal",
+     "host.lima.internal", "metadata.google.internal")
+)  # fmt: skip
+# Prefixes of 96 bits in front of an IPv4 address: compatible, mapped, translated, and NAT64.
+_FOUR_IN_SIX = frozenset((0, 0xFFFF, 0xFFFF0000, 0x64FF9B << 64))
 _NUMBER = re.compile("[0-9]+|0x[0-9a-f]*")  # a last label with which browsers take the whole for an IPv4 address
 _PLAIN_IPV4 = re.compile(r"(0|[1-9][0-9]{0,2})\.(?:(?:0|[1-9][0-9]{0,2})\.){2}(?:0|[1-9][0-9]{0,2})")
 
@@ -50,7 +56,8 @@ def _is_own_name(host: str) -> bool:
 
 def _is_own_ipv4(host: str) -> bool:
     first, second, *rest = map(int, host.split("."))
-    return first in (0, 127) or (first, second) == (169, 254) or max(first, second, *rest) > 255
+    own = first in (0, 127) or first >= 224 or (first, second) == (169, 254)  # from 224 on: to several machines
+    return own or max(first, second, *rest) > 255 or host == "100.100.100.200"  # a cloud's metadata
 
 
 def _is_own_ipv6(host: str) -> bool:
@@ -60,8 +67,14 @@ def _is_own_ipv6(host: str) -> bool:
         address = int(IPv6Address(host))
     except ValueError:
         return True
-    if address >> 118 == 0xFE80 >> 6:  # link-local
+    if address >> 118 == 0xFE80 >> 6 or address >> 120 == 0xFF:  # link-local, or to several machines
         return True
-    if address >> 32 in (0, 0xFFFF):  # an IPv4 address in another form; ::1 and :: are 0.0.0.1 and 0.0.0.0 in it
-        return _is_own_ipv4(".".join(map(str, (address & 0xFFFFFFFF).to_bytes(4, "big"))))
-    return False
+    if address >> 32 in _FOUR_IN_SIX:  # an IPv4 address in another form; ::1 and :: are 0.0.0.1 and 0.0.0.0 in it
+        return _is_own_ipv4(_dotted(address))
+    if address >> 112 == 0x2002:  # 6to4 has one in front
+        return _is_own_ipv4(_dotted(address >> 80))
+    return address == 0xFD00_0EC2 << 96 | 0x254  # a cloud's metadata
+
+
+def _dotted(number: int) -> str:
+    return ".".join(map(str, (number & 0xFFFFFFFF).to_bytes(4, "big")))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -132,7 +133,7 @@ def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str
             resource.starting()
     emit(Event("info", "container.start", "starting the sandbox"))
     with wake.interruptible():
-        _start(engine, container, plan)
+        start_container(engine, container, plan)
     if engine.local:
         found = _inspected(engine, container, plan)
         for resource in resources:
@@ -147,11 +148,12 @@ def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str
     return container
 
 
-def _start(engine: Engine, container: str, plan: SandboxPlan) -> None:
+def start_container(engine: Engine, container: str, plan: SandboxPlan) -> None:
+    """Start it. Raises what the engine does; a directory that may not be entered leads to the runtime."""
     try:
         engine.start(container)
     except StartFailed as exc:
-        if plan.container.security.own_ids and exc.reason.endswith("permission denied"):
+        if plan.container.security.own_ids and re.match(r"its working directory .*permission denied$", exc.reason):
             # The working directory, by a runtime that mounted it without the sandbox's user ids.
             raise StartFailed(container=plan.session, reason=exc.reason, detail=exc.detail, hint=RUNTIMES) from exc
         raise

@@ -31,7 +31,7 @@ from podbot.launch.resources.credentials import copied_targets
 from podbot.launch.seccomp import profile_path
 from podbot.launch.types import HostFacts, LaunchRequest, SandboxPlan
 from podbot.places import runtime_root
-from podbot.session.container import check_met
+from podbot.session.container import check_met, start_container
 from podbot.session.directory import left_session
 from podbot.session.disk_notice import low_disks
 from podbot.session.disposal import STOP_SECONDS
@@ -236,7 +236,7 @@ def _bring_back(session: Opening, container: ContainerInfo) -> None:
                     with wake.interruptible():
                         resource.starting()
                 with wake.interruptible():
-                    engine.start(container.id)
+                    start_container(engine, container.id, plan)
                 started = engine.inspect(container.id)
                 check_filtered(started, plan)
                 check_mapped(started, plan)

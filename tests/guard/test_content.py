@@ -79,9 +79,8 @@ b = "1"
     ),
     "a version of Python": (
         ("python.version", ".python-version"),
-        "3.12\ncpython-3.11.2\n>=3.8,<3.13\npypy3.10-7.3.12\n",
+        "3.12\ncpython-3.11.2\n>=3.8,<3.13\npypy@3.10\n 3.13t\r\n\n# mine\n",
     ),
-    "the system's Python": (("python.version", ".python-version"), "# mine\nsystem\n"),
     "pip's requirements": (
         ("requirements", "requirements.txt"),
         "# x\nrequests==2.0 \\\n    --hash=sha256:00\nb[c]>=1  # y\n",
@@ -191,6 +190,13 @@ ACTS: dict[str, tuple[tuple[str, str], str]] = {
     "a word of Go's that podbot does not know": (("go.mod", "go.mod"), "module a\ninclude ./c\n"),
     "Go's replacement without a blank": (("go.mod", "go.mod"), "replace(\nb => ./c\n)\n"),
     "a Python in the checkout": (("python.version", ".python-version"), "3.12\n./evil/python\n"),
+    **{
+        f"another program than Python, {text!r}": (("python.version", ".python-version"), text)
+        for text in (
+            "3x", "system", "3#x", "3.12 #", "3..", "3.12.x", "3.1x", "3.11,", "1000.1", "3-evil", "3.12\x0c3",
+            "3#x/python", "3.12 #/../evil", "3.12\u20283", "pypy3.10-7.3.12", ">=3.8 evil",
+        )
+    },
     "a directory instead of Python": (("python.version", ".python-version"), "evil\n"),
     "Go's toolchain": (("go.mod", "go.mod"), "module a\ntoolchain go1.99-evil\n"),
     "a file of requirements": (("requirements", "requirements.txt"), "./evil.tar.gz\n"),

@@ -54,6 +54,20 @@ def test_they_have_one_line_at_the_end(tmp_path: Path) -> None:
     assert shown[2].endswith(" and 16 more")
 
 
+def test_a_file_that_is_new_makes_no_other_one_a_finding(tmp_path: Path) -> None:
+    """One more at the beginning, and another one is the last that is read."""
+    for number in range(2005):
+        write(tmp_path / f".a{number:04}")
+    next_tick()
+    assert said(left_by(tmp_path, lambda work: write(work / ".0new"))) == [(6, ".0new")]
+
+
+@pytest.mark.parametrize("kind", [".bash_history", ".nfs0001", ".~lock.a.odt#", ".#a.py", ".ninja_log", ".dirstamp"])
+def test_what_programs_leave_is_not_listed(tmp_path: Path, kind: str) -> None:
+    work = checkout(tmp_path / "shop")
+    assert said(left_by(work, lambda work: write(work / kind))) == []
+
+
 def test_a_word_is_listed_if_it_has_a_capital_letter_or_is_a_script(tmp_path: Path) -> None:
     work = checkout(tmp_path / "shop")
 
@@ -133,7 +147,18 @@ def test_what_a_rule_names_in_a_hidden_directory_is_not_listed_twice(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "path", [".turbo/turbo.json", ".x-cache/a.js", ".venv/pyvenv.cfg", ".git/xrc", ".hg/store.x", ".x/.venv/a.cfg"]
+    "path",
+    [
+        ".turbo/turbo.json",
+        ".x-cache/a.js",
+        ".x.tags.cache.v4/a",
+        ".deps/x.Po",
+        ".x/state/a.js",
+        ".venv/pyvenv.cfg",
+        ".git/xrc",
+        ".hg/store.x",
+        ".x/.venv/a.cfg",
+    ],
 )
 def test_caches_and_version_control_have_none(tmp_path: Path, path: str) -> None:
     work = checkout(tmp_path / "shop")

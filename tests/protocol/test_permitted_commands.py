@@ -28,7 +28,7 @@ def narrow(words: list[str], *more: str) -> bool:
         "docker compose up", "kubectl get pods", "make test", "make -j4 test", "make -C lib test", "just lint",
         "./gradlew test", "mvn -q test", "apt-get update", "deno run x.ts",
         "python3 x.py", "/usr/bin/python3.11 -u x.py", "node22 x.js", "bash x.sh", "bash -eu x.sh", "sh -c ls",
-        "python3 -c 1+1", "python3 -m pytest", "python3 -m pip install x", "awk {print$1}", "php artisan",
+        "python3 -m pytest", "python3 -m pip install x", "awk {print$1}", "php artisan",
         "timeout 60 pytest -q", "timeout 1.5m cargo test",
         "timeout 5 env A=1 ls", "env A=1 B=2 make test", "nice nohup ls", "xargs cat",
         "uv run pytest", "uv run -- pytest", "npx eslint", "xvfb-run pytest", "cmake -E touch x",
@@ -86,6 +86,13 @@ def test_what_could_be_any_program_is_not_narrow(words: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
+        ["sh", "-c", "sh"], ["bash", "-lc", "bash -s"], ["bash", "-c", "python3"], ["bash", "-c", "cat|sh"],
+        ["bash", "-c", "cat | sh > log"], ["bash", "-lc", "(sh)"], ["bash", "-c", "$(cat)"],
+        ["bash", "-c", "x > <(cat)"],
+        ["python3", "-c", "1+1"], ["python3", "-c", "import code;code.interact()"], ["perl", "-e", "exec pop"],
+        ["node", "-e", "eval(require('fs').readFileSync(0,'utf8'))"], ["ruby", "-e", "eval $<.first"],
+        ["bash", "x/../../proc/self/fd/0"], ["python3", "x/..//dev/stdin"], ["evil", "sh", "-c"], ["steam-run", "x"],
+        ["flatpak-spawn", "--host", "sh"], ["watchexec", "make"], ["tool", "python3.11"], ["rustup", "run", "stable"],
         ["bash", "-c", '"$@"'], ["bash", "-lc", "exec $1 ${2}"], ["sh", "-c", "eval ${*}"], ["bash", "-c", "shift; x"],
         ["python3", "-c", "import os,sys;os.system(sys.argv[1])"], ["python3", "-c", "exec(input())"],
         ["python3", "-c", "exec(open(0).read())"], ["perl", "-e", "system @ARGV"], ["perl", "-e", "eval <>"],

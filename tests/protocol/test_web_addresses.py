@@ -16,7 +16,7 @@ from podbot.protocol.web_addresses import is_web_address
     [
         "example.org", "example.org.", "xn--mnchen-3ya.example", "10.0.0.7", "192.168.1.1", "172.16.0.1", "8.8.8.8",
         "128.0.0.1", "169.253.1.1", "[2001:db8::1]", "[fd00::1]", "[::ffff:8.8.8.8]", "intranet", "localhost.example",
-        "notlocalhost", "1password.com", "0x7f.example", "127.0.0.1.example",
+        "[64:ff9b::808:808]", "[2002:808:808::]", "notlocalhost", "1password.com", "0x7f.example", "127.0.0.1.example",
     ],
 )  # fmt: skip
 def test_addresses_of_other_machines(host: str) -> None:
@@ -35,6 +35,9 @@ def test_addresses_of_other_machines(host: str) -> None:
         "0xa9fea9fe", "0251.0376.0251.0376", "2852039166", "127.0.0.0x1", "0X7F.0.0.1", "0127.0.0.1", "127.0.0.01",
         "4294967296", "1.2.3.4.5", "1.2.3.256", "127..1", ".127.0.0.1", "example.5", "127.0.0.1..",
         "[::1]", "[::]", "[0:0:0:0:0:0:0:1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[fe80::1]",
+        "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "[::ffff:0:127.0.0.1]", "[ff02::1]", "224.0.0.1", "255.255.255.255",
+        "metadata.google.internal", "100.100.100.200", "[fd00:ec2::254]", "host.lima.internal", "loopback",
+        "kubernetes.docker.internal",
         "[febf::1]", "[::FFFF:169.254.169.254]", "[::ffff:0:0]", "[1::2::3]", "[:]", "a" * 254,
     ],
 )  # fmt: skip
@@ -43,7 +46,7 @@ def test_addresses_of_this_machine_and_doubtful_ones(host: str) -> None:
         assert not is_web_address(form.format(host))
 
 
-_OWN = ("127.0.0.0/8", "169.254.0.0/16", "0.0.0.0/8")
+_OWN = ("127.0.0.0/8", "169.254.0.0/16", "0.0.0.0/8", "224.0.0.0/3", "100.100.100.200/32")
 
 
 @given(st.ip_addresses(v=4) | st.sampled_from(_OWN).flatmap(lambda net: st.ip_addresses(network=net)), st.data())
