@@ -93,6 +93,23 @@ def test_a_process_of_the_session_has_that_user_on_the_host(apart: World) -> Non
 
 
 @rootful
+def test_the_hosts_devices_are_not_the_sandboxs(apart: World) -> None:
+    """crun 1.8 gave away the host's /dev/null, which a process without an input has; then an agent could close it."""
+    name = f"own-{uuid.uuid4().hex[:8]}"
+    script = (
+        "for each in null zero full random urandom tty; do chmod 600 /dev/$each; done 2>/dev/null; stat -c %u /dev/null"
+    )
+    done = apart.agent("sh", "-c", script, flags=("--name", name, "--keep"))
+    assert done.stdout == "65534\n", done.stderr
+    apart.podbot("start", name, check=True)
+    assert apart.podbot("exec", name, "--", "chmod", "600", "/dev/null").returncode == 1
+    for each in ("null", "zero", "full", "random", "urandom", "tty"):
+        found = os.stat(f"/dev/{each}")
+        assert (found.st_uid, found.st_mode & 0o777) == (0, 0o666), each
+    apart.podbot("stop", "--rm", name, check=True)
+
+
+@rootful
 def test_a_kept_session_is_started_again_and_runs_containers(apart: World) -> None:
     name = f"own-{uuid.uuid4().hex[:8]}"
     apart.agent("touch", "/root/made", flags=("--name", name, "--keep"))

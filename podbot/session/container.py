@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -148,15 +149,31 @@ def _attempt(session: Opening, resources: Sequence[SessionResource[Any]]) -> str
     return container
 
 
-def start_container(engine: Engine, container: str, plan: SandboxPlan) -> None:
-    """Start it. Raises what the engine does; a directory that may not be entered leads to the runtime."""
+def start_container(engine: Engine, container: str, plan: SandboxPlan, null: str = "/dev/null") -> None:
+    """Start it. Raises what the engine does; a directory that may not be entered leads to the runtime.
+
+    With user ids of its own the sandbox sees the host's ``null``. A runtime that gives it away is not used.
+    """
+    if not plan.container.security.own_ids:
+        engine.start(container)
+        return
+    before = os.stat(null)
     try:
         engine.start(container)
     except StartFailed as exc:
-        if plan.container.security.own_ids and re.match(r"its working directory .*permission denied$", exc.reason):
-            # The working directory, by a runtime that mounted it without the sandbox's user ids.
+        if re.match(r"its working directory .*permission denied$", exc.reason):
+            # By a runtime that mounted it without the sandbox's user ids.
             raise StartFailed(container=plan.session, reason=exc.reason, detail=exc.detail, hint=RUNTIMES) from exc
         raise
+    if engine.local and _about(os.stat(null)) != _about(before):
+        with contextlib.suppress(PermissionError):
+            os.chown(null, before.st_uid, before.st_gid)
+            os.chmod(null, stat.S_IMODE(before.st_mode))
+        raise StartFailed(container=plan.session, reason=f"its runtime gave this machine's {null} to it", hint=RUNTIMES)
+
+
+def _about(found: os.stat_result) -> tuple[int, int, int]:
+    return found.st_uid, found.st_gid, found.st_mode
 
 
 def _inspected(engine: Engine, container: str, plan: SandboxPlan) -> ContainerInfo:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,7 @@ from podbot.errors import (
     UploadFailed,
 )
 from podbot.launch.types import Limits, LinkedGit, Mount, SandboxPlan
+from podbot.session.container import start_container
 from podbot.session.directory import FoundSession, sessions
 from podbot.streams.wake import Interrupted, Wake
 from podbot.testing import FakeEngine
@@ -81,6 +83,30 @@ def test_a_working_directory_that_may_not_be_entered_leads_to_the_runtime(engine
     with pytest.raises(StartFailed) as caught:
         started(engine, place, place.sandbox()).__enter__()
     assert "runtime crun" not in caught.value.remedy
+
+
+class GivesAway(FakeEngine):
+    """Its runtime changes who may use a device of the host."""
+
+    null = ""
+
+    def start(self, container: str) -> None:
+        super().start(container)
+        os.chmod(self.null, 0o600)
+
+
+def test_a_runtime_that_gives_a_device_of_the_host_away_is_refused_and_the_device_is_restored(
+    place: Place, tmp_path: Path
+) -> None:
+    plan = with_own_ids(place.sandbox())
+    engine = GivesAway(images=[plan.container.image])
+    engine.null = str(tmp_path / "null")
+    with open(engine.null, "w", encoding="utf-8"):
+        os.chmod(engine.null, 0o666)
+    container = engine.create(plan.container)
+    with pytest.raises(StartFailed, match=r"gave this machine's .*/null to it"):
+        start_container(engine, container, plan, engine.null)
+    assert os.stat(engine.null).st_mode & 0o777 == 0o666
 
 
 class EndsAtOnce(FakeEngine):

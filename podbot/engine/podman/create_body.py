@@ -93,7 +93,13 @@ def create_body(spec: ContainerSpec) -> dict[str, Any]:
 def _user_ids(security: Security) -> dict[str, Any]:
     if security.own_ids:
         # The service takes the namespace from `idmappings`; of `userns` alone it makes none, silently (4.3.1).
-        return {"userns": {"nsmode": "auto"}, "idmappings": {"AutoUserNs": True, "AutoUserNsOpts": {"Size": OWN_IDS}}}
+        return {
+            "userns": {"nsmode": "auto"},
+            "idmappings": {"AutoUserNs": True, "AutoUserNsOpts": {"Size": OWN_IDS}},
+            # Without it the main process has the host's /dev/null as its input, and crun 1.8 makes the sandbox's root
+            # the owner of what it has: an agent could then have it closed to every program of the host (measured).
+            "stdin": True,
+        }
     if security.user is not None and security.keep_id:
         uid, gid = security.user.split(":")
         return {"userns": {"nsmode": "keep-id", "value": f"uid={uid},gid={gid}"}}
