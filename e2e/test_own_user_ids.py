@@ -1,4 +1,4 @@
-"""sandbox.own_user_ids: on a rootful engine root inside is a user whom nobody else is (ADR 0059).
+"""sandbox.own_user_ids: on a rootful engine root inside has a user id that no other user has (ADR 0059).
 
 podbot and its engine run in a mount namespace of the test's own. In it Podman has a range of user ids to give, and crun
 runs containers where the machine's cgroups are for runc: crun refuses them only while a part of them is of version 2.

@@ -282,7 +282,7 @@ def _has_subids(root: str, uid: int, user: str) -> bool:
 def _free_subids(root: str) -> int | None:
     """The first id above all ranges of all users; None if a file cannot be read, or has a line that is no range.
 
-    Ranges above those that `useradd` gives, as for containers, are in nobody's way.
+    Ranges above those that `useradd` assigns, such as one for containers, cannot overlap with a new user's range.
     """
     first = _FIRST_SUBID
     for path in _SUBID_FILES:

@@ -41,7 +41,7 @@ def is_printable(text: str) -> bool:
 
 
 def is_hidden(char: str) -> bool:
-    """Whether nobody sees ``char``, wherever it stands; not so a joiner, which some scripts need."""
+    """Whether ``char`` is invisible wherever it stands. Joiners are not, because some scripts need them."""
     return re.match(f"[{HIDDEN}]", char) is not None
 
 

@@ -16,7 +16,7 @@ from podbot.guard.marks import Mark
 from podbot.guard.values import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from podbot.guard.walk import Scan
 
@@ -199,6 +199,17 @@ def joined(base: str, text: str) -> str:
 def _leads(data: bytes) -> str:
     """Where a ``.git`` file leads."""
     return os.fsdecode(data.removeprefix(_PREFIX).rstrip(b"\r\n"))
+
+
+def some_files(scan: Scan, handle: int, most: int, what: str) -> Iterator[str]:
+    """At most ``most`` names of an open directory, which is called ``what``. Raises OSError, and Over."""
+    with os.scandir(handle) as entries:
+        for number, entry in enumerate(entries):
+            scan.check(number)
+            if number >= most:
+                scan.once(f"more than {most} files in {what}")
+                return
+            yield entry.name
 
 
 def is_missing(scan: Scan, path: str) -> bool:

@@ -51,17 +51,12 @@ def _old_remotes(scan: Scan, directory: int, name: str, path: str) -> None:
     except OSError:
         return  # a link has a mark of its own
     try:
-        with os.scandir(handle) as entries:
-            for number, entry in enumerate(entries):
-                scan.check(number)
-                if number >= _MOST_REMOTES:
-                    scan.once(f"more than {_MOST_REMOTES} files in {name} of a git directory")
-                    break
-                found = files.read(handle, entry.name, MOST)
-                if found is not None:
-                    shown = os.fsdecode(found.data[:_SHOWN].strip())
-                    mark = Mark("git.push", gitdirs.content(found), shown, files.changed(found.found))
-                    scan.mark(f"{path}/{entry.name}", "", mark)
+        for one in gitdirs.some_files(scan, handle, _MOST_REMOTES, f"{name} of a git directory"):
+            found = files.read(handle, one, MOST)
+            if found is not None:
+                shown = os.fsdecode(found.data[:_SHOWN].strip())
+                mark = Mark("git.push", gitdirs.content(found), shown, files.changed(found.found))
+                scan.mark(f"{path}/{one}", "", mark)
     except OSError:
         scan.gap(f"{path} cannot be read")
     finally:

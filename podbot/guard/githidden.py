@@ -188,14 +188,9 @@ def _replaced(scan: Scan, directory: int, path: str) -> None:
 def _loose(scan: Scan, handle: int, path: str) -> list[bytes]:
     lines = []
     try:
-        with os.scandir(handle) as entries:
-            for number, entry in enumerate(entries):
-                scan.check(number)
-                if number >= _REPLACED:
-                    scan.once(f"more than {_REPLACED} files in refs/replace")
-                    break
-                found = files.read(handle, entry.name, 256)
-                lines.append(os.fsencode(entry.name) + b" " + (found.data.strip() if found else b""))
+        for name in gitdirs.some_files(scan, handle, _REPLACED, "refs/replace"):
+            found = files.read(handle, name, 256)
+            lines.append(os.fsencode(name) + b" " + (found.data.strip() if found else b""))
     except OSError:
         scan.gap(f"{path}/refs/replace cannot be read")
     return lines

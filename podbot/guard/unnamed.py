@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from itertools import islice
 
 from podbot.guard import files, repositories
 from podbot.guard.catalogue import DEPENDENCIES
@@ -79,12 +80,21 @@ def _is_word(name: str) -> bool:
 
 
 def _is_left(name: str) -> bool:
+    """Whether tools leave what is in a directory of that name."""
     return name in _CACHES or "cache" in name
 
 
-def _may_act(name: str, found: os.stat_result) -> bool:
-    """Whether a word may be the name of a `Procfile` and its like, or of a script."""
-    return name[0].isupper() or bool(found.st_mode & stat.S_IXUSR)
+def _counts(name: str, found: os.stat_result, *, words: bool = False) -> bool:
+    """Whether a file of that name, which may be one of settings, can be one: a link, or a file that is not empty.
+
+    ``words``: also any word; otherwise only one with a capital letter, such as `Procfile`, or a script's mode.
+    Links that are words lead to programs and directories as a rule.
+    """
+    word = _is_word(name) and not words
+    if stat.S_ISLNK(found.st_mode):
+        return not word
+    acts = not word or name[0].isupper() or bool(found.st_mode & stat.S_IXUSR)
+    return stat.S_ISREG(found.st_mode) and found.st_size > 0 and acts
 
 
 def _is_program(handle: int, name: str) -> bool:
@@ -133,12 +143,15 @@ class Unnamed:
         ``ruled``: the files in it that rules name. ``text``: the names of all its entries, joined by slashes; None if
         these are many.
         """
-        if not path or scope is not ORDINARY or MANIFESTS.isdisjoint(ruled) or self._noted > _MOST:
+        if not path or scope is not ORDINARY or MANIFESTS.isdisjoint(ruled):
             return
-        names = os.listdir(handle) if text is None else text.split("/")
-        found = list(self._found(handle, filter(self._is_mine, names)))
+        names = self._names(handle) if text is None else text.split("/")
+        mine = (one for one in self._found(handle, filter(self._is_mine, names)) if _counts(*one))
+        found = list(islice(mine, _MOST - self._noted))
         self._noted += len(found)
         self._projects[path] = found
+        if self._noted >= _MOST:
+            self._too_many()
 
     def top(self, path: str) -> None:
         """Those of the directory at the top and of the hidden directories in it."""
@@ -233,13 +246,12 @@ class Unnamed:
     def _look(self, directory: int | Beneath, path: str, found: os.stat_result, *, words: bool = False) -> None:
         """``words``: whether each word counts, also one that is no script."""
         name = path.rpartition("/")[2]
-        word = _is_word(name) and not words
-        if stat.S_ISLNK(found.st_mode) and not word:  # words are links to programs and directories as a rule
-            leads = files.link(_handle_of(directory), name)
-            if leads is not None and self._has_room():
-                self._scan.links.look(self._scan, path, leads, RULE, ORDINARY)
-        elif stat.S_ISREG(found.st_mode) and found.st_size and (not word or _may_act(name, found)) and self._has_room():
-            self._record(directory, path, found, word=word)
+        if not _counts(name, found, words=words) or not self._has_room():
+            return
+        if stat.S_ISREG(found.st_mode):
+            self._record(directory, path, found, word=_is_word(name) and not words)
+        elif (leads := files.link(_handle_of(directory), name)) is not None:
+            self._scan.links.look(self._scan, path, leads, RULE, ORDINARY)
 
     def _record(self, directory: int | Beneath, path: str, found: os.stat_result, *, word: bool) -> None:
         """What was not read before, and is not now, counts by its times: which files are read may differ by scan."""
@@ -257,5 +269,8 @@ class Unnamed:
     def _has_room(self) -> bool:
         self._count += 1
         if self._count > _MOST:
-            self._scan.once(f"more than {_MOST} files that look like settings")
+            self._too_many()
         return self._count <= _MOST
+
+    def _too_many(self) -> None:
+        self._scan.once(f"more than {_MOST} files that look like settings")

@@ -95,7 +95,7 @@ class SocketLink:
         return self._socket.send(data, socket.MSG_NOSIGNAL)
 
     def close(self) -> None:
-        """See Link. Descriptors that nobody received are closed with it, which may block as for ``receive``."""
+        """See Link. Descriptors that were not received are closed with it, which may block as for ``receive``."""
         if self._closes_at_once:
             self._socket.close()
         else:

@@ -14,7 +14,7 @@ complete; therefore the rule is the other way round, and narrow is only:
 5. any other program, unless it is of ``_OPEN`` or names a program that runs others, if the permission is the whole
    command and names more than options and numbers: Codex proposes the whole command when its model proposes nothing.
 
-Marked is hence each such program alone, in any version and in any directory (``/usr/bin/python3.11``, ``./run``), and
+So each such program alone is marked, in any version and in any directory (``/usr/bin/python3.11``, ``./run``), and
 each unknown program with less than its command. What stays unmarked although words could be added: options of a tool by
 which it runs another one (``git push --receive-pack``, ``cargo test --config``), since marking each ``git push`` would
 teach users to read over the marker; and a runner that is unknown here, asked for with an operand. A script of the
@@ -123,7 +123,7 @@ _SCRIPTS: dict[str, re.Pattern[str]] = {
 }  # fmt: skip
 _USES_WORDS = re.compile(r"\$\{?[@*#!0-9]|\$\(|`|<\(|\bshift\b|\bread\b|\bmapfile\b|\breadarray\b")
 _NO_WORD = re.compile(r"[^\w.+-]+")
-_CODE = _names("-c -lc")  # of a shell. Code in another language is marked: what it does with further words, who knows
+_CODE = _names("-c -lc")  # of a shell. Code in other languages is always marked: it can use further words in many ways
 # Programs that take a program or code in whatever word: marked even with the whole command. Codex asks nothing before
 # those that only search or print (``rg``, ``sed -n 1p x``, ``find`` without ``-exec``), so that the marker is rare.
 _OPEN = _names(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import stat
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -161,7 +160,7 @@ def start_container(engine: Engine, container: str, plan: SandboxPlan, null: str
     try:
         engine.start(container)
     except StartFailed as exc:
-        if re.match(r"its working directory .*permission denied$", exc.reason):
+        if exc.reason.startswith("its working directory ") and exc.reason.endswith("permission denied"):
             # By a runtime that mounted it without the sandbox's user ids.
             raise StartFailed(container=plan.session, reason=exc.reason, detail=exc.detail, hint=RUNTIMES) from exc
         raise

@@ -105,6 +105,28 @@ def test_a_project_below_the_top_has_them(tmp_path: Path) -> None:
     assert said(left_by(work, act)) == [(6, "packages/api/.xrc"), (6, "packages/web/.yrc")]
 
 
+def test_more_than_are_noted_of_projects_is_a_gap(tmp_path: Path) -> None:
+    """Projects that come later are not looked at."""
+    work = checkout(tmp_path / "shop")
+
+    def act(work: Path) -> None:
+        write(work / "packages" / "api" / "package.json", "{}")
+        for number in range(8001):
+            os.symlink("x.y", work / "packages" / "api" / f".{number}rc")
+
+    assert left_by(work, act).gaps == ("more than 8000 files that look like settings",)
+
+
+def test_directories_and_documents_of_projects_do_not_use_up_the_limit(tmp_path: Path) -> None:
+    work = checkout(tmp_path / "shop")
+    write(work / "packages" / "api" / "package.json", "{}")
+    for number in range(8001):
+        (work / "packages" / "api" / f"d{number}").mkdir()
+
+    left = left_by(work, lambda work: write(work / "packages" / "api" / ".xrc"))
+    assert (said(left), left.gaps) == ([(6, "packages/api/.xrc")], ())
+
+
 def test_a_project_with_many_files_has_them(tmp_path: Path) -> None:
     work = checkout(tmp_path / "shop")
     for number in range(1100):

@@ -96,8 +96,8 @@ def _user_ids(security: Security) -> dict[str, Any]:
         return {
             "userns": {"nsmode": "auto"},
             "idmappings": {"AutoUserNs": True, "AutoUserNsOpts": {"Size": OWN_IDS}},
-            # Without it the main process has the host's /dev/null as its input, and crun 1.8 makes the sandbox's root
-            # the owner of what it has: an agent could then have it closed to every program of the host (measured).
+            # Without it the main process's input is the host's /dev/null, and crun 1.8 makes the sandbox's root the
+            # owner of the standard streams: an agent could then close it to every program of the host (measured).
             "stdin": True,
         }
     if security.user is not None and security.keep_id:
