@@ -147,7 +147,8 @@ def test_a_restarted_session_has_one_that_ends_with_its_container(place: Place) 
             sandbox.wait()
 
         def refused() -> bool:
-            with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port), HANG):
+            # A connection that is being made while the listener is closed is reset instead.
+            with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", port), HANG):
                 return False
             return True
 
