@@ -124,14 +124,16 @@ class LoginStore:
     def synchronize(self) -> bool:
         """Take renewed tokens from the sessions' files, and hand them out to the others; whether any were taken.
 
-        Costs one ``lstat`` for each file if none has changed. Raises FilesystemError subclasses.
+        Costs one ``lstat`` for each file if none has changed; what a failed call left is taken by the next one. Raises
+        FilesystemError subclasses.
         """
-        if not self._any_change():
+        marks = self._marks_now()  # before the files are read: a change after that is seen by the next call
+        if marks == self._marks:
             return False
         with self._locked():
             data = self._login()
             taken = data is not None and self._synchronize(data)
-        self._any_change()
+        self._marks = marks
         return taken
 
     def forget(self, name: str) -> None:
@@ -318,12 +320,10 @@ class LoginStore:
             self._told.add(told)
             self._refused(copy.name, reason)
 
-    def _any_change(self) -> bool:
-        """Whether the login or a session's file is another one than at the last call."""
+    def _marks_now(self) -> dict[str, Mark | None]:
+        """By path, what tells whether the login or a session's file has changed."""
         paths = [self.path, *(os.path.join(self._sessions(), name, NAME, self._file) for name in self.names())]
-        marks = {path: mark(path) for path in paths}
-        changed, self._marks = marks != self._marks, marks
-        return changed
+        return {path: mark(path) for path in paths}
 
     def _sessions(self) -> str:
         return os.path.join(self.root, SESSIONS)

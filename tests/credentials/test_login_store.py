@@ -13,6 +13,7 @@ import pytest
 from podbot.credentials.login_access import read_login
 from podbot.credentials.login_store import FOREIGN, LoginStore
 from podbot.credentials.own_login import LARGEST, Refused
+from podbot.errors import FilesystemError
 from tests.credentials.logins import CODEX, changed, spec_of, value_at
 from tests.faults import GiveAway
 
@@ -92,6 +93,29 @@ def test_of_two_renewals_the_later_one_is_in_force(bench: Bench) -> None:
             break
     bench.store.synchronize()
     assert (bench.token(), bench.token("a"), bench.token("b")) == ("second",) * 3
+
+
+def test_a_renewal_while_the_files_are_compared_is_taken_by_the_next_call(bench: Bench) -> None:
+    store = LoginStore(bench.root, spec_of("codex"), refused=lambda _name, _reason: bench.renew("b", "r2"))
+    for name in ("a", "b"):
+        store.hand_out(name)
+    bench.file("a").write_bytes(b"{}")
+    assert not store.synchronize(), "b was read before it was renewed"
+    assert store.synchronize()
+    assert bench.token() == "r2"
+
+
+def test_a_renewal_that_could_not_be_taken_is_taken_by_the_next_call(bench: Bench) -> None:
+    bench.store.hand_out("a")
+    bench.renew("a", "r2")
+    lock = Path(bench.root, "lock")
+    lock.unlink()
+    lock.mkdir()
+    with pytest.raises(FilesystemError, match="lock"):
+        bench.store.synchronize()
+    lock.rmdir()
+    assert bench.store.synchronize()
+    assert bench.token() == "r2"
 
 
 def test_an_emptied_copy_gets_the_token_that_another_session_renewed(bench: Bench) -> None:

@@ -152,10 +152,12 @@ def test_more_calls_than_workers_wait(guest: LocalGuest, root: Path) -> None:
 
 def test_a_worker_that_is_in_use_ends_after_its_call(guest: LocalGuest, root: Path) -> None:
     (root / "evil").write_text("a" * 60 + "!")
-    files = files_in(guest, root, grep_seconds=0.3, grace=HANG)
-    thread = threading.Thread(target=lambda: refused(lambda: files.grep("(a+)+$"), "deadline"))
+    files = patient(guest, root)
+    thread = threading.Thread(target=lambda: refused(lambda: files.grep("(a+)+$"), "failed"))
     thread.start()
     wait_until(lambda: processes_of(root)[1], "the search")
     files.close()
+    (search,) = processes_of(root)[1]
+    os.kill(search, signal.SIGKILL)
     thread.join()
     wait_until(lambda: processes_of(root) == ([], []), "its end")
