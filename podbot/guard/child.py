@@ -31,28 +31,29 @@ class Child:
         sweep()
         script = script or scan.__file__
         program = interpreter(script)
+        self._process, self._closed = 0, False
         theirs_in, self._in = os.pipe()
         self._out, theirs_out = os.pipe()
         try:
-            actions = [
-                (os.POSIX_SPAWN_DUP2, theirs_in, 0),
-                (os.POSIX_SPAWN_DUP2, theirs_out, 1),
-                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-            ]
-            if ended is not None:
-                actions.append((os.POSIX_SPAWN_DUP2, ended, scan.ENDED))
-            env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-            # In a group of its own: Ctrl-C is the agent's.
-            argv = [program, "-I", "-S", script]
-            self._process = os.posix_spawn(program, argv, env, file_actions=actions, setpgroup=0)
+            try:
+                actions = [
+                    (os.POSIX_SPAWN_DUP2, theirs_in, 0),
+                    (os.POSIX_SPAWN_DUP2, theirs_out, 1),
+                    (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+                ]
+                if ended is not None:
+                    actions.append((os.POSIX_SPAWN_DUP2, ended, scan.ENDED))
+                env = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+                # In a group of its own: Ctrl-C is the agent's.
+                argv = [program, "-I", "-S", script]
+                self._process = os.posix_spawn(program, argv, env, file_actions=actions, setpgroup=0)
+            finally:
+                os.close(theirs_in)
+                os.close(theirs_out)
+            self._say(scan.framed({**job, "ended": ended is not None}))
         except BaseException:
-            os.close(self._in)
-            os.close(self._out)
+            self.close()
             raise
-        finally:
-            os.close(theirs_in)
-            os.close(theirs_out)
-        self._say(scan.framed({**job, "ended": ended is not None}))
 
     def go(self) -> None:
         """Let the comparison begin."""
@@ -79,11 +80,14 @@ class Child:
 
     def close(self) -> None:
         """End the process. One that is blocked in the kernel is abandoned and reaped later."""
-        if not self._process:
+        if self._closed:
             return
-        process, self._process = self._process, 0
+        self._closed = True
         os.close(self._in)
         os.close(self._out)
+        process, self._process = self._process, 0
+        if not process:  # it could not be started
+            return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process, signal.SIGKILL)  # it may have forked
         if not gone(process, 0.2):

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from podbot.guard.tree import Limits
 from podbot.guard.walk import Scan
-from tests.guard.trees import append, checkout, file, git, left_by, link, said, write
+from tests.guard.trees import PATIENT, append, checkout, file, git, left_by, link, said, write
 
 HOOK = "#!/bin/sh\ntrue\n"
 
@@ -136,7 +135,7 @@ def test_two_processes_find_the_same_in_it(work: Path, place: str) -> None:
         link(f"{place}/{number}", "config")(work)
     checkout(work / "other")
     append(work / place / "config", "[core]\n\tpager = x\n")
-    one = Scan(Limits()).directories(str(work))
-    both = Scan(Limits(), beside=True).directories(str(work))
+    one = Scan(PATIENT).directories(str(work))
+    both = Scan(PATIENT, beside=True).directories(str(work))
     assert both.marks == one.marks
     assert len([mark for mark in one.marks.values() if mark.rule == "git.link"]) == 16

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from podbot.guard.filesystem import file_clock, is_stamped, mount_of, type_of
 from podbot.guard.walk import Scan
-from tests.guard.trees import left_by, said, write
+from tests.guard.trees import PATIENT, left_by, said, write
 
 MOUNTS = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -83,6 +83,6 @@ def test_a_write_through_a_mapping_is_detected_on_tmpfs() -> None:
 
 def test_files_that_act_at_cd_are_read_again_on_every_file_system(tmp_path: Path) -> None:
     write(tmp_path / ".envrc", "x")
-    first = Scan(modes=False).directories(str(tmp_path))
+    first = Scan(PATIENT, modes=False).directories(str(tmp_path))
     wrong = {path: (stamp, "wrong", "wrong") for path, (stamp, _, _) in first.values.items()}
-    assert Scan(None, wrong).directories(str(tmp_path)).marks == first.marks
+    assert Scan(PATIENT, wrong).directories(str(tmp_path)).marks == first.marks

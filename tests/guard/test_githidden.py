@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podbot.guard.tree import Limits
-from tests.guard.trees import Act, append, checkout, config, file, git, left_by, said, write
+from tests.guard.trees import PATIENT, Act, append, checkout, config, file, git, left_by, said, write
 
 INDEX = (1, ".git/index")
 
@@ -180,7 +179,7 @@ def test_an_index_behind_a_link_is_read(work: Path) -> None:
 
 
 def test_indexes_have_a_limit_of_their_own(work: Path) -> None:
-    left = left_by(work, file("AGENTS.md", "evil\n"), limits=Limits(data=100))
+    left = left_by(work, file("AGENTS.md", "evil\n"), limits=PATIENT._replace(data=100))
     assert "more of git's indexes and references than are read" in left.gaps
 
 

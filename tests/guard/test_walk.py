@@ -23,7 +23,7 @@ from podbot.guard.scan import ANSWER, EARLY, bounded
 from podbot.guard.tree import Limits
 from podbot.guard.walk import Scan
 from tests.faults import open_below
-from tests.guard.trees import append, checkout, git, left_by, next_tick, said, write
+from tests.guard.trees import PATIENT, append, checkout, git, left_by, next_tick, said, write
 
 
 def test_a_fifo_in_place_of_a_file_does_not_block(tmp_path: Path) -> None:
@@ -46,14 +46,14 @@ def test_a_very_deep_tree_ends_at_the_limit_and_is_reported(tmp_path: Path) -> N
         os.close(handle)
         handle = below
     os.close(handle)
-    snapshot = Scan().directories(str(tmp_path))
+    snapshot = Scan(PATIENT).directories(str(tmp_path))
     assert snapshot.gaps == ("directories more than 64 levels deep",)
     assert open_below(tmp_path) == []
 
 
 def test_a_tree_above_the_limit_is_reported_and_its_dangerous_part_is_scanned(tmp_path: Path) -> None:
     work = checkout(tmp_path / "work")
-    limits = Limits(entries=300)
+    limits = PATIENT._replace(entries=300)
 
     def act(_: Path) -> None:
         write(work / ".envrc")
@@ -77,10 +77,10 @@ def test_files_beyond_an_incomplete_record_are_not_findings(tmp_path: Path) -> N
     """They are recognised by ctime, which no process inside can set."""
     work = checkout(tmp_path / "work")
     next_tick()
-    before = Scan(Limits(entries=1)).directories(str(work))
+    before = Scan(PATIENT._replace(entries=1)).directories(str(work))
     assert before.gaps
     write(work / "src" / "Makefile")
-    left = compare(before, Scan().directories(str(work)))
+    left = compare(before, Scan(PATIENT).directories(str(work)))
     assert (4, "src/Makefile") in said(left)
     assert not {(3, "AGENTS.md"), (4, "Makefile"), (2, ".vscode/settings.json")} & set(said(left))
 
@@ -96,7 +96,7 @@ def test_moved_directories_are_detected_with_an_incomplete_record(tmp_path: Path
         below /= "d"
     below.mkdir(parents=True, exist_ok=True)
     next_tick()
-    before = Scan(Limits(entries=1) if gap == "over" else None, modes=False).directories(str(work))
+    before = Scan(PATIENT._replace(entries=1) if gap == "over" else PATIENT, modes=False).directories(str(work))
     before = from_plain(marshal.loads(marshal.dumps(to_plain(before))))
     assert before.gaps
     shutil.rmtree(work / ".git" / "hooks")
@@ -104,7 +104,7 @@ def test_moved_directories_are_detected_with_an_incomplete_record(tmp_path: Path
     os.rename(work / "docs" / "h", work / ".git" / "hooks")
     os.rename(work / "docs" / "v", work / ".vscode")
     os.rename(work / "docs" / "r", work / "src" / "r")
-    found = said(compare(before, Scan().directories(str(work))))
+    found = said(compare(before, Scan(PATIENT).directories(str(work))))
     assert {(1, ".git/hooks/post-merge"), (2, ".vscode/tasks.json"), (1, "src/r/.git/hooks/a")} <= set(found)
     assert not {(3, "AGENTS.md"), (4, "Makefile")} & set(found)
 
@@ -139,9 +139,9 @@ def test_unreadable_parts_of_a_git_directory_are_reported_each_time(tmp_path: Pa
 
 def test_only_directories_around_a_gap_are_in_a_first_record(tmp_path: Path) -> None:
     work = checkout(tmp_path / "work")
-    assert Scan(modes=False).directories(str(work)).directories == {}
+    assert Scan(PATIENT, modes=False).directories(str(work)).directories == {}
     (work / "a" / "b" / "/".join("d" * 64)).mkdir(parents=True)
-    kept = Scan(modes=False).directories(str(work)).directories
+    kept = Scan(PATIENT, modes=False).directories(str(work)).directories
     assert {"", "a", "a/b", "a/b/d"} <= set(kept)
     assert kept["a/b"][0] == (work / "a" / "b").stat().st_ino
     assert "src" not in kept
@@ -156,9 +156,9 @@ def test_a_linked_git_directory_is_compared_to_its_own_top(tmp_path: Path) -> No
         (work / ".git" / "modules" / "m" / name).mkdir()
     next_tick()
     linked, own = str(tmp_path / "linked"), str(work / ".git")
-    before = Scan(Limits(entries=1), modes=False).directories(linked, own)
+    before = Scan(PATIENT._replace(entries=1), modes=False).directories(linked, own)
     assert before.gaps
-    after = Scan().directories(linked, own)
+    after = Scan(PATIENT).directories(linked, own)
     assert (f"{own}/modules/m/config", "core.fsmonitor") in after.marks
     assert said(compare(before, after)) == []
 
@@ -166,8 +166,8 @@ def test_a_linked_git_directory_is_compared_to_its_own_top(tmp_path: Path) -> No
 def test_the_number_of_records_and_bytes_read_is_limited(tmp_path: Path) -> None:
     for number in range(30):
         write(tmp_path / str(number) / "Makefile", "x" * 1000)
-    assert Scan(Limits(marks=10)).directories(str(tmp_path)).gaps == ("more than 10 files to check",)
-    assert Scan(Limits(data=10_000)).directories(str(tmp_path)).gaps == ("more than 0 MiB to read",)
+    assert Scan(PATIENT._replace(marks=10)).directories(str(tmp_path)).gaps == ("more than 10 files to check",)
+    assert Scan(PATIENT._replace(data=10_000)).directories(str(tmp_path)).gaps == ("more than 0 MiB to read",)
 
 
 def test_decoys_do_not_hide_files_that_git_runs(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_decoys_do_not_hide_files_that_git_runs(tmp_path: Path) -> None:
         append(work / ".git" / "config", "[core]\n\tfsmonitor = ./x\n")
         write(work / "src" / ".envrc", "x")
 
-    for limits in (Limits(marks=20), Limits(data=30_000), Limits(words=1000)):
+    for limits in (PATIENT._replace(marks=20), PATIENT._replace(data=30_000), PATIENT._replace(words=1000)):
         left = left_by(work, act, limits=limits)
         assert {(1, ".git/config"), (1, "src/.envrc")} <= set(said(left))
         assert len(left.gaps) == 1
@@ -196,7 +196,7 @@ def test_the_repository_at_the_top_is_scanned_before_the_limit_of_entries(tmp_pa
             (work / str(number)).touch()
         append(work / ".git" / "config", "[core]\n\tfsmonitor = ./x\n")
 
-    left = left_by(work, act, limits=Limits(entries=1500))
+    left = left_by(work, act, limits=PATIENT._replace(entries=1500))
     assert (1, ".git/config") in said(left)
     assert left.gaps == ("more than 1500 files and directories",)
 
@@ -214,7 +214,7 @@ def test_a_file_that_many_keys_name_is_read_once(tmp_path: Path) -> None:
     before = sys.getprofile()
     sys.setprofile(profile)
     try:
-        Scan().directories(str(work))
+        Scan(PATIENT).directories(str(work))
     finally:
         sys.setprofile(before)
     assert [path for path in asked if path == "big"] == ["big"]
@@ -225,7 +225,7 @@ def test_files_that_configurations_name_are_limited(tmp_path: Path) -> None:
     for number in range(260):
         write(work / f"s{number}")
         append(work / ".git" / "config", f'[filter "{number}"]\nclean = s{number}\n')
-    assert Scan().directories(str(work)).gaps == ("more than 256 files that git's configuration names",)
+    assert Scan(PATIENT).directories(str(work)).gaps == ("more than 256 files that git's configuration names",)
 
 
 def test_a_time_limit_ends_the_scan_of_a_git_directory(tmp_path: Path) -> None:
@@ -255,12 +255,12 @@ def test_the_first_part_of_an_answer_fits_into_a_pipe_that_nobody_reads_yet() ->
 
 def test_a_signal_ends_a_scan_at_a_place_where_nothing_is_lost(tmp_path: Path) -> None:
     work = checkout(tmp_path / "work")
-    before = Scan(modes=False).directories(str(work))
+    before = Scan(PATIENT, modes=False).directories(str(work))
     write(work / ".envrc")
     descriptors = sorted(os.listdir("/proc/self/fd"))
-    scan = Scan(early=lambda _: scan.interrupt())
+    scan = Scan(PATIENT, early=lambda _: scan.interrupt())
     left = compare(before, scan.directories(str(work)))
-    assert left.gaps == ("it took longer than 5 s",)
+    assert left.gaps == (f"it took longer than {PATIENT.seconds:g} s",)
     assert sorted(os.listdir("/proc/self/fd")) == descriptors
 
 
@@ -271,7 +271,7 @@ def test_long_names_are_limited(tmp_path: Path) -> None:
     for number in range(5):
         write(place / str(number) / "Makefile")
         write(place / str(number) / "tool", "x", 0o4755)
-    snapshot = Scan(Limits(words=4000)).directories(str(tmp_path))
+    snapshot = Scan(PATIENT._replace(words=4000)).directories(str(tmp_path))
     assert snapshot.gaps == ("more than 0 Mi characters of names and values",)
     assert sum(key[0].endswith("Makefile") for key in snapshot.marks) == 1
 
@@ -281,7 +281,7 @@ def test_a_sparse_file_is_not_read_completely(tmp_path: Path) -> None:
         file.truncate(1 << 40)
     os.mkdir(tmp_path / ".git")
     os.link(tmp_path / "Makefile", tmp_path / ".git" / "config")
-    snapshot = Scan().directories(str(tmp_path))
+    snapshot = Scan(PATIENT).directories(str(tmp_path))
     assert {key[0] for key in snapshot.marks} == {"Makefile", ".git/config"}
 
 
@@ -334,11 +334,15 @@ def test_two_processes_find_the_same_as_one(tmp_path: Path, kind: str) -> None:
         roots = [str(tmp_path / "wt"), str(work / ".git")]
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from podbot.guard.tree import Limits\n"
         "from podbot.guard.walk import Scan\n"
-        "first, also = (Scan(modes=False, beside=beside).directories(*sys.argv[2:]) for beside in (False, True))\n"
+        "limits = Limits(seconds=60)\n"
+        "first, also = (Scan(limits, modes=False, beside=beside).directories(*sys.argv[2:]) "
+        "for beside in (False, True))\n"
         "assert first._replace(began=0, entries=0) == also._replace(began=0, entries=0), (first, also)\n"
         "assert bool(first.directories) is bool(first.gaps)\n"
-        "one, two = (Scan(None, first.values, beside=beside).directories(*sys.argv[2:]) for beside in (False, True))\n"
+        "one, two = (Scan(limits, first.values, beside=beside).directories(*sys.argv[2:]) "
+        "for beside in (False, True))\n"
         "assert len(one.marks) > 60 and one.values and one.directories, one\n"
         "assert one._replace(began=0, entries=0) == two._replace(began=0, entries=0), (one, two)\n"
         "assert one.entries <= two.entries\n"  # both may scan files behind links
@@ -359,13 +363,15 @@ def test_a_path_that_one_of_two_processes_cannot_open_is_a_gap(tmp_path: Path) -
     script = (
         "import os, sys; sys.path.insert(0, sys.argv[1])\n"
         "from podbot.guard import files\n"
+        "from podbot.guard.tree import Limits\n"
         "from podbot.guard.walk import Scan\n"
+        "limits = Limits(seconds=60)\n"
         "me, really = os.getpid(), files.open_directory\n"
         "def opened(path, directory=None):\n"
         "    if path == 'a' and sys.argv[3] in ('both', 'first' if os.getpid() == me else 'second'): raise OSError\n"
         "    return really(path, directory)\n"
         "files.open_directory = opened\n"
-        "print(*Scan(beside=True).directories(sys.argv[2]).gaps)\n"
+        "print(*Scan(limits, beside=True).directories(sys.argv[2]).gaps)\n"
     )
     root = str(Path(podbot.__file__).parents[1])
     for which in ("first", "second", "both"):
@@ -411,9 +417,9 @@ def test_a_half_that_is_lost_is_a_gap(tmp_path: Path) -> None:
 
 def test_a_workspace_that_cannot_be_opened_is_reported_and_a_removed_one_has_no_findings(tmp_path: Path) -> None:
     write(tmp_path / "file")
-    (gap,) = Scan().directories(str(tmp_path / "file")).gaps
+    (gap,) = Scan(PATIENT).directories(str(tmp_path / "file")).gaps
     assert "cannot be opened" in gap
-    assert Scan().directories(str(tmp_path / "gone")).gaps == ()
+    assert Scan(PATIENT).directories(str(tmp_path / "gone")).gaps == ()
 
 
 @pytest.mark.parametrize("root", ["work", "git"])
@@ -452,11 +458,13 @@ def test_a_moved_root_is_a_gap_of_a_scan_in_two_processes(tmp_path: Path) -> Non
     script = (
         "import os, sys; sys.path.insert(0, sys.argv[1])\n"
         "from podbot.guard.compare import compare\n"
+        "from podbot.guard.tree import Limits\n"
         "from podbot.guard.walk import Scan\n"
-        "before = Scan(modes=False).directories(sys.argv[2])\n"
-        "print(len(compare(before, Scan(beside=True).directories(sys.argv[2])).gaps))\n"
+        "limits = Limits(seconds=60)\n"
+        "before = Scan(limits, modes=False).directories(sys.argv[2])\n"
+        "print(len(compare(before, Scan(limits, beside=True).directories(sys.argv[2])).gaps))\n"
         "os.rename(sys.argv[2], sys.argv[2] + '.old'); os.mkdir(sys.argv[2])\n"
-        "print(*compare(before, Scan(beside=True).directories(sys.argv[2])).gaps)\n"
+        "print(*compare(before, Scan(limits, beside=True).directories(sys.argv[2])).gaps)\n"
     )
     root, work = str(Path(podbot.__file__).parents[1]), str(tmp_path / "work")
     done = subprocess.run(
@@ -470,8 +478,8 @@ def test_a_moved_root_is_a_gap_of_a_scan_in_two_processes(tmp_path: Path) -> Non
 
 def test_a_root_that_a_limit_kept_from_being_looked_at_is_not_called_gone(tmp_path: Path) -> None:
     work = checkout(tmp_path / "work")
-    before = Scan(modes=False).directories(str(work), str(work / ".git"))
-    after = Scan(Limits(entries=1)).directories(str(work), str(work / ".git"))
+    before = Scan(PATIENT, modes=False).directories(str(work), str(work / ".git"))
+    after = Scan(PATIENT._replace(entries=1)).directories(str(work), str(work / ".git"))
     assert compare(before, after).gaps == ("more than 1 files and directories",)
 
 
@@ -479,7 +487,7 @@ def test_names_that_are_not_utf8_are_recorded(tmp_path: Path) -> None:
     os.makedirs(os.path.join(os.fsencode(tmp_path), b"\xff\xfe"))
     with open(os.path.join(os.fsencode(tmp_path), b"\xff\xfe", b"Makefile"), "w"):
         pass
-    ((path, _),) = Scan().directories(str(tmp_path)).marks
+    ((path, _),) = Scan(PATIENT).directories(str(tmp_path)).marks
     assert os.fsencode(path) == b"\xff\xfe/Makefile"
 
 
@@ -493,7 +501,7 @@ def test_descriptors_are_closed_when_they_run_out(tmp_path: Path) -> None:
     unused = (number for number in itertools.count() if number not in open_now)
     resource.setrlimit(resource.RLIMIT_NOFILE, (next(itertools.islice(unused, 20, None)), hard))
     try:
-        snapshot = Scan().directories(str(tmp_path))
+        snapshot = Scan(PATIENT).directories(str(tmp_path))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert [gap.startswith("directories that cannot be") for gap in snapshot.gaps] == [True]

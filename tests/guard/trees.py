@@ -13,8 +13,9 @@ from podbot.guard.compare import compare
 from podbot.guard.marks import GuardReport
 from podbot.guard.tree import Limits
 from podbot.guard.walk import Scan
-from tests.waiting import wait_until
+from tests.waiting import HANG, wait_until
 
+PATIENT = Limits(seconds=HANG)
 Act = Callable[[Path], object]
 ENV = {
     "PATH": os.environ.get("PATH", os.defpath),
@@ -73,9 +74,7 @@ def checkout(at: Path) -> Path:
     return at
 
 
-def left_by(
-    work: Path, act: Callable[[Path], object], *, linked: str = "", limits: Limits | None = None
-) -> GuardReport:
+def left_by(work: Path, act: Callable[[Path], object], *, linked: str = "", limits: Limits = PATIENT) -> GuardReport:
     """The guard's findings for ``act``, which is run between two scans."""
     before = Scan(limits, modes=False).directories(str(work), linked)
     act(work)

@@ -352,7 +352,14 @@ def stuck(tmp_path: Path) -> Scanner:
 
 def sending(tmp_path: Path, number: int) -> Scanner:
     """podbot gets a signal while it waits for the answer."""
-    code = f"import os\nos.kill(os.getppid(), {int(number)})\nwhile os.read(0, 4096): pass\n"  # ends with podbot
+    code = (
+        "import os, sys\n"
+        "given = sys.stdin.buffer\n"
+        "given.read(int.from_bytes(given.read(4), 'big'))\n"
+        "given.read(1)\n"  # let it begin
+        f"os.kill(os.getppid(), {int(number)})\n"
+        "given.read()\n"  # ends with podbot
+    )
     return scanner(tmp_path, code, second=HANG)
 
 
