@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from podbot.engine.port import Engine
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
+from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
 from podbot.launch.command import ExecSpec
 from podbot.streams.wake import Signal, Wake
 
@@ -33,6 +34,7 @@ def run_fed(
     err: Feed | None = None,
     seconds: float | None = None,
     guest: str | None = None,
+    limits: TimeLimits = TIME_LIMITS,
     timer: StartTimer = threading.Timer,
 ) -> ExecStatus:
     """Run ``spec`` to its end; ``out`` and ``err`` are called from other threads, never after the return.
@@ -44,7 +46,7 @@ def run_fed(
     limit = _ended_after(wake, seconds, timer)
     with _from(fill or _filling(data)) as stdin, _fed(out) as stdout, _fed(err) as stderr, limit:
         io = ExecIO(stdin, stdout, stderr, shared=False)
-        return run_exec(engine, container, spec, io, wake, interrupt_ends=True, guest=guest)
+        return run_exec(engine, container, spec, io, wake, interrupt_ends=True, limits=limits, guest=guest)
 
 
 def _filling(data: bytes | None) -> Fill | None:

@@ -18,9 +18,9 @@ from podbot.children import give_back, gone, interpreter, leave, sweep, withhold
 from podbot.gateway import gateway_process
 from podbot.gateway.gateway_settings import GatewaySettings
 
-READY_SECONDS = 10.0
+READY_SECONDS = 30.0
 _ENDING_SECONDS = 2.0
-_ASK_SECONDS = 5.0
+_ASK_SECONDS = 15.0
 _ANSWER = 1 << 20  # bytes
 _LINE = 1 << 14  # bytes of an event
 _PASSED_ON = ("LD_LIBRARY_PATH",)  # some interpreters need it to find libpython; no secrets are passed

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from podbot.engine.port import Engine
 from podbot.errors import PodbotError
 from podbot.execution.capture import Lines, run_fed
+from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
 from podbot.launch.command import ExecSpec
 from podbot.streams.wake import Wake
 from podbot.visible_text import printable
@@ -151,12 +152,19 @@ class Examination:
 
 
 def examine(
-    engine: Engine, container: str, directory: str, since: str, *, guest: str | None = None, seconds: float = SECONDS
+    engine: Engine,
+    container: str,
+    directory: str,
+    since: str,
+    *,
+    guest: str | None = None,
+    seconds: float = SECONDS,
+    limits: TimeLimits = TIME_LIMITS,
 ) -> Unsaved:
     """The unsaved work in the clone in ``directory`` of a running container; false when there is none.
 
-    ``since``: when the session began, ISO 8601. ``guest``: see ``run_exec``. Never raises PodbotError: any failure
-    becomes a doubt.
+    ``since``: when the session began, ISO 8601. ``guest``, ``limits``: see ``run_exec``. Never raises PodbotError: any
+    failure becomes a doubt.
     """
     wake = Wake()  # a separate one: only the deadline ends this, not a second Ctrl-C, which would count as a doubt
     found = Examination()
@@ -168,7 +176,7 @@ def examine(
         stdin=False,
     )
     try:
-        status = run_fed(engine, container, spec, wake, out=lines, seconds=seconds, guest=guest)
+        status = run_fed(engine, container, spec, wake, out=lines, seconds=seconds, guest=guest, limits=limits)
     except PodbotError as exc:
         return Unsaved(doubt=f"it could not be examined ({exc.message[:200]})")
     finally:

@@ -163,7 +163,10 @@ def _read(sock: socket.socket, data: bytes) -> tuple[Request | None, bytes]:
     headers = dict(line.split(": ", 1) for line in lines)
     size = int(headers.get("Content-Length", 0))
     while len(data) < size:
-        data += sock.recv(65536)
+        piece = sock.recv(65536)
+        if not piece:
+            return None, b""
+        data += piece
     return Request(method, target, headers, data[:size]), data[size:]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from podbot.guest.reach import listen
 from podbot.guest.source import guest_text
+from tests.waiting import wait_until
 
 
 def lives(pid: int) -> bool:
@@ -23,7 +24,7 @@ def lives(pid: int) -> bool:
 
 
 class Guests:
-    """``directory``: where podbot finds the socket. ``processes``: those that were started, in order."""
+    """``directory``: where podbot finds the socket."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = str(directory)
@@ -42,6 +43,11 @@ class Guests:
                 with connected:
                     words = [sys.executable, "-I", "-S", str(self._text), "stream"]
                     self.processes.append(subprocess.Popen(words, stdin=connected.fileno(), stdout=connected.fileno()))
+
+    def kill(self, number: int) -> None:
+        """Kill the guest that was started as the ``number``-th one, from 0."""
+        wait_until(lambda: len(self.processes) > number, "the guest's entry, which may follow its greeting")
+        self.processes[number].kill()
 
     def close(self) -> None:
         """Take no more connections, and wait for the guests to end, as they do when podbot has left."""

@@ -362,18 +362,18 @@ def test_a_terminal_has_its_size_and_new_ones(rig: Rig) -> None:
 def test_a_guest_that_dies_with_its_sandbox_and_one_that_dies_alone(rig: Rig) -> None:
     rig.limits = dataclasses.replace(NEVER, kill=0.05)
     assert rig.at is not None
-    processes = rig.at.processes
+    at = rig.at
 
-    def die(sandbox: bool) -> None:
+    def die(number: int, sandbox: bool) -> None:
         if sandbox:
             rig.engine.stop(rig.name, seconds=0)
-        processes[-1].kill()
+        at.kill(number)
 
     line = f"echo ready; until [ -e {rig.place}/over ]; do sleep 0.05; done"  # it outlives its guest
     try:
-        with rig.meanwhile(lambda: die(sandbox=False)), pytest.raises(ChannelLost):
+        with rig.meanwhile(lambda: die(0, sandbox=False)), pytest.raises(ChannelLost):
             rig.sh(line)
-        with rig.meanwhile(lambda: die(sandbox=True)), pytest.raises(SandboxDied):
+        with rig.meanwhile(lambda: die(1, sandbox=True)), pytest.raises(SandboxDied):
             rig.sh(line)
     finally:
         Path(rig.place, "over").touch()

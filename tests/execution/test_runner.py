@@ -556,10 +556,10 @@ def test_a_command_that_may_have_suspended_itself_is_continued(rig: Rig) -> None
 
     def command(peer: ExecPeer) -> int:
         peer.trap(signal.SIGCONT)
+        os.write(rig.stdin.write, b"a\x1a")
         assert peer.read() == b"a\x1a"
         return peer.signals.get()
 
-    os.write(rig.stdin.write, b"a\x1a")
     assert rig.run(command, tty=True) == ExecStatus(code=signal.SIGCONT)
 
 

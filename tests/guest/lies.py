@@ -88,13 +88,16 @@ HUGE = frames.HEADER.pack(2**32 - 1, frames.WELCOME, 1)
 
 
 GREETINGS: dict[str, tuple[Script, str]] = {
-    "it leaves": (lambda _: None, "ended|failed"),
-    "it leaves after the greeting": (hears, "ended|failed"),
+    "it leaves": (lambda _: None, "lost: it ended|failed"),
+    "it leaves after the greeting": (hears, "lost: it ended|failed"),
     "garbage": (sends(b"\xff" * 5000), "an invalid frame"),
     "another protocol": (sends(b"HTTP/1.1 400 Bad Request\r\n\r\n"), "an invalid frame"),
     "a frame of 4 GiB": (sends(HUGE), "an invalid frame"),
     "a frame of 4 GiB that comes": (sends(HUGE + b"x" * (1 << 20)), "an invalid frame"),
-    "half a frame, and it leaves": (sends(frames.frame(frames.WELCOME, 1, b"x" * 99)[:50], then_leaves=True), "ended"),
+    "half a frame, and it leaves": (
+        sends(frames.frame(frames.WELCOME, 1, b"x" * 99)[:50], then_leaves=True),
+        "it ended",
+    ),
     "a later version": (
         says(frames.WELCOME, {**FACTS, "version": frames.VERSION + 1}),
         f"uses version {frames.VERSION + 1}",
@@ -111,7 +114,7 @@ GREETINGS: dict[str, tuple[Script, str]] = {
     "a refusal": (says(frames.REFUSED, {"field": "a", "value": "b", "reason": "c"}), "refused the handshake"),
     "a refusal that is none": (says(frames.REFUSED, {"field": 1}), "an invalid message"),
     "an unrequested flood": (floods, "unrequested"),
-    "descriptors": (passes_descriptors, "ended|failed"),
+    "descriptors": (passes_descriptors, "lost: it ended|failed"),
 }
 
 

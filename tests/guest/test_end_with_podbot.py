@@ -78,9 +78,11 @@ def switches(pid: int) -> int:
 
 
 @contextlib.contextmanager
-def sandbox(place: Path, word: str = "serve-or-end") -> Iterator[Sandbox]:
-    """Ended afterwards, whatever the guest does."""
-    (place / "guest.py").write_text(guest_text())
+def sandbox(place: Path, word: str = "serve-or-end", *, grace: float = 2) -> Iterator[Sandbox]:
+    """Ended afterwards, whatever the guest does. ``grace``: seconds between TERM and the end."""
+    text = guest_text()
+    assert "_GRACE = 2.0" in text
+    (place / "guest.py").write_text(text.replace("_GRACE = 2.0", f"_GRACE = {grace}"))
     listener = listen(str(place))
     guest = (PROGRAM, "-I", "-S", str(place / "guest.py"), word, str(place / "channel"))
     with listener, subprocess.Popen([*ALONE, sys.executable, "-c", INIT, *guest]) as init:
@@ -98,7 +100,7 @@ def said(channel: Channel, *argv: str) -> bytes:
 
 
 def test_with_its_podbot_a_sandbox_ends_and_first_its_processes_get_term(tmp_path: Path) -> None:
-    with sandbox(tmp_path) as box:
+    with sandbox(tmp_path, grace=HANG) as box:
         lease = box.leased()
         signalled, up = tmp_path / "signalled", tmp_path / "up"
         script = f"trap 'echo TERM > {signalled}; exit' TERM; touch {up}; while :; do sleep 0.05; done"

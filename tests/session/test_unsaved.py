@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.errors import EngineGone
+from podbot.execution.time_limits import TimeLimits
 from podbot.session.unsaved import PARTS, SCRIPT, Examination, Unsaved, examine, since_of
 from podbot.testing import ExecPeer, FakeEngine, ScriptedExec
 from tests.execution.guests import guests
 from tests.session.plans import SESSION, made
 from tests.session.real import GIT_ENV, commit, git, server, shell, with_git
+from tests.waiting import HANG
 
 SINCE = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 60))
 OLD = {"GIT_COMMITTER_DATE": "2001-01-01T00:00:00Z", "GIT_AUTHOR_DATE": "2001-01-01T00:00:00Z"}
@@ -60,7 +62,7 @@ def test_the_guest_searches_where_there_is_one(clone: str, short_path: str, monk
     write(clone, "new.txt")
     engine = FakeEngine()  # it knows no container
     with guests(Path(short_path)) as at:
-        found = examine(engine, SESSION, clone, SINCE, guest=at.directory)
+        found = examine(engine, SESSION, clone, SINCE, guest=at.directory, limits=TimeLimits(greeting=HANG))
     assert str(found) == "1 untracked file (new.txt)"
 
 

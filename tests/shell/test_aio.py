@@ -13,6 +13,7 @@ from podbot.shell.conformance import eventually
 from podbot.shell.host_shell import HostShell
 from podbot.shell.shell_limits import ShellLimits
 from tests.shell.scripted import ENDED, ScriptedCommands, ScriptedRunning, shell_on
+from tests.waiting import HANG
 
 
 def pid_in(directory: Path) -> str:
@@ -73,7 +74,7 @@ def test_a_stream_and_a_job(tmp_path: Path) -> None:
                         break
                 assert not shell.execute(["kill", "-0", pid]).success
                 job = await door.start(["sh", "-c", "exit 5"])
-                assert (await job.wait(15)).exit_code == 5
+                assert (await job.wait(HANG)).exit_code == 5
 
     asyncio.run(work())
 
@@ -117,7 +118,7 @@ def test_a_stream_that_is_cancelled_while_it_starts_leaves_no_command() -> None:
     def prepare(running: ScriptedRunning) -> None:
         running.ended = None
         starting.set()
-        assert go.wait(15)
+        assert go.wait(HANG)
 
     commands = ScriptedCommands(prepare)
 
@@ -164,7 +165,7 @@ def test_cancelling_a_call_never_ends_the_next_one_of_its_thread() -> None:
     first.cancel()
     assert not commands.started[1].terminated.wait(0.2)
     second.cancel()
-    thread.join(15)
+    thread.join(HANG)
     assert commands.started[1].terminated.is_set()
 
 
@@ -176,17 +177,17 @@ def test_a_terminal(tmp_path: Path) -> None:
                 async with door.terminal(line, columns=91, rows=17) as terminal:
                     seen = b""
                     while b"17 91\r\n" not in seen:
-                        seen += await terminal.read(15)
+                        seen += await terminal.read(HANG)
                     assert await terminal.read(0.05) == b""
                     await terminal.resize(33, 11)
                     await terminal.write(b"more\n")
                     while b"11 33\r\n" not in seen:
-                        seen += await terminal.read(15)
+                        seen += await terminal.read(HANG)
                     with pytest.raises(ValueError, match="1 to 64"):
                         await terminal.signal(0)
                     assert await terminal.wait(0.05) is None
                     await terminal.write(b"end\n")
-                    ended = await terminal.wait(15)
+                    ended = await terminal.wait(HANG)
                     assert ended is not None
                     assert ended.exit_code == 6
                     assert await terminal.read() == b""
@@ -205,7 +206,7 @@ def test_a_cancelled_read_of_a_terminal_loses_nothing_and_a_task_may_write_meanw
             async with AsyncShell(shell) as door, door.terminal("stty -echo; echo up; exec cat") as terminal:
                 seen = b""
                 while b"up" not in seen:
-                    seen += await terminal.read(15)
+                    seen += await terminal.read(HANG)
                 reading = asyncio.create_task(terminal.read())
                 await asyncio.sleep(0)
                 reading.cancel()
@@ -214,7 +215,7 @@ def test_a_cancelled_read_of_a_terminal_loses_nothing_and_a_task_may_write_meanw
                     await reading
                 seen = b""
                 while b"line\r\n" not in seen:
-                    seen += await terminal.read(15)
+                    seen += await terminal.read(HANG)
                 reading = asyncio.create_task(terminal.read())
                 await terminal.write(b"more\n")
                 assert b"more" in await reading
@@ -238,14 +239,14 @@ def test_jobs(tmp_path: Path) -> None:
                     await waiting
                 assert (await job.poll()).running
                 (tmp_path / "stop").touch()
-                assert (await found.wait(15)).exit_code == 4
+                assert (await found.wait(HANG)).exit_code == 4
                 assert (await job.output(1, limit=2)).data == b"ut"
                 assert (await job.output(stream="stderr")).data == b"err\n"
                 with pytest.raises(ValueError, match="job"):
                     await door.job("99")
                 other = await door.start(["sleep", "600"])
                 await other.kill(10)
-                assert (await other.wait(15)).signal == 10
+                assert (await other.wait(HANG)).signal == 10
 
     asyncio.run(work())
 
@@ -261,7 +262,7 @@ def test_a_job_whose_start_is_cancelled_is_killed(tmp_path: Path) -> None:
                 with pytest.raises(asyncio.CancelledError):
                     await task
                 for state in await door.jobs():  # the call may have been cancelled before it began
-                    assert not (await (await door.job(state.id)).wait(15)).running
+                    assert not (await (await door.job(state.id)).wait(HANG)).running
 
     asyncio.run(work())
 
@@ -272,7 +273,7 @@ def test_a_call_that_is_cancelled_before_its_command_has_started() -> None:
     def prepare(running: ScriptedRunning) -> None:
         running.ended = None
         starting.set()
-        assert go.wait(15)
+        assert go.wait(HANG)
 
     commands = ScriptedCommands(prepare)
 
@@ -296,14 +297,14 @@ def test_a_cancelled_write_to_a_terminal_that_reads_nothing(tmp_path: Path) -> N
             async with AsyncShell(shell) as door, door.terminal("stty raw -echo; echo up; exec sleep 600") as terminal:
                 seen = b""
                 while b"up" not in seen:
-                    seen += await terminal.read(15)
+                    seen += await terminal.read(HANG)
                 writing = asyncio.create_task(terminal.write(b"x" * 3_000_000))
                 await terminal.read(0.1)
                 assert not writing.done()
                 writing.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await writing
-                ended = await terminal.wait(15)
+                ended = await terminal.wait(HANG)
                 assert ended is not None
                 assert ended.signal == 15
 

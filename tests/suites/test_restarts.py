@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -76,11 +75,11 @@ def test_a_late_call_starts_no_process_on_this_host(tmp_path: Path) -> None:
             pass
 
 
-def test_idle_time_begins_at_the_end_of_a_job(backend: FakeBackend) -> None:
+def test_a_workspace_is_not_idle_while_a_job_runs(backend: FakeBackend) -> None:
     with LazyWorkspace(backend, ident="a", settings=WorkspaceSettings(idle_seconds=1)) as workspace:
-        workspace.shell.start(["sh", "-c", "sleep 1.6; date +%s.%N > ended"])
+        workspace.shell.start(["sh", "-c", "sleep 1.6; touch ended"])
         wait_until(lambda: backend.starts[0].closed == 1)
-        assert time.time() - float(Path(workspace.directory, "ended").read_text()) > 0.8
+        assert Path(workspace.directory, "ended").exists()
 
 
 def test_the_exit_of_a_forked_process_removes_nothing(tmp_path: Path) -> None:

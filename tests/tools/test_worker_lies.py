@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from podbot.errors import WorkerLost, WorkerUnavailable
+from podbot.guest.exchange import Exchange
 from podbot.guest.local import LocalGuest
 from podbot.shell.cancellation import CALL, Cancellation
 from podbot.shell.conformance import eventually
@@ -216,6 +218,14 @@ def test_a_call_can_be_cancelled_from_another_thread(guest: LocalGuest, root: Pa
         assert over.is_set()
 
 
+def waits_for_guest(thread: int) -> bool:
+    """Whether a thread has sent its request: one that is interrupted before that ends the channel."""
+    frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented, and nothing else tells
+    while frame is not None and frame.f_code is not Exchange.wait.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
 def test_an_interrupted_call_ends_its_worker(guest: LocalGuest, root: Path) -> None:
     """The answer that the interrupted call waited for must not become that of the next one."""
     heard = root / "heard"
@@ -230,7 +240,7 @@ def test_an_interrupted_call_ends_its_worker(guest: LocalGuest, root: Path) -> N
 
     def once_heard(interrupted: int) -> None:
         """The worker has the request, which it never answers: the call is waiting for the answer."""
-        eventually(heard.exists, what="the request")
+        eventually(lambda: heard.exists() and waits_for_guest(interrupted), what="the request")
         signal.pthread_kill(interrupted, signal.SIGALRM)
 
     thread = threading.Thread(target=once_heard, args=(threading.get_ident(),))
