@@ -21,6 +21,7 @@ from podbot.guest.messages import Malformed
 
 _READ = 1 << 18
 _JUNK = 10_000  # consecutive unrequested frames that end the channel
+_ASK_AGAIN = 0.05  # seconds, if a ping could not be sent
 _IDS = (1 << 32) - 1
 
 
@@ -212,11 +213,13 @@ class Exchange:
         if self._asked:
             self._fail(f"it has not answered for {now - self._heard:.1f} s")
             return
+        if not self._sending.acquire(blocking=False):  # a thread that sends detects a lost guest itself
+            self._heard = now + _ASK_AGAIN - self.patience.silence
+            return
+        self._sending.release()
         self._asked = now
-        if self._sending.acquire(blocking=False):  # a thread that sends detects a lost guest itself
-            self._sending.release()
-            self._pings += 1
-            self.send(frames.PING, 0)
+        self._pings += 1
+        self.send(frames.PING, 0)
 
     def _dispatch(self, found: list[tuple[int, int, bytes]]) -> None:
         for kind, ident, payload in found:

@@ -151,7 +151,10 @@ class Running:
 
     def _deliver(self, until: Callable[[], bool] | None) -> None:
         while self._queue and not (until is not None and until()):
-            stream, data = self._queue.popleft()
+            try:
+                stream, data = self._queue.popleft()
+            except IndexError:  # another thread has abandoned the command
+                return
             if self._on_output is not None:
                 self._on_output(stream, data)
             self._taken += len(data)

@@ -43,16 +43,18 @@ class SessionLog:
                 live = self._live()
                 if fd is not None:
                     yield from _chunks(fd)
-                if not live:
-                    return
                 newer = self._open(CURRENT)
                 if newer is not None and (fd is None or not _is_same(fd, newer)):
                     if fd is not None:
                         yield from _chunks(fd)
                         os.close(fd)
                     fd, newer = newer, None
+                    if not live:
+                        yield from _chunks(fd)
                 if newer is not None:
                     os.close(newer)
+                if not live:
+                    return
                 sleep(PAUSE)
         finally:
             if fd is not None:

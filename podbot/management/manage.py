@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import ContainerNotFound, RemoveFailed, SessionRuns, StopFailed
+from podbot.errors import ContainerNotFound, RemoveFailed, SessionExists, SessionRuns, StopFailed
 from podbot.events import Emit, Event, ignore
 from podbot.frozen import Frozen, replace
 from podbot.launch.names import LABEL, MANAGED, keep_of
 from podbot.places import runtime_root
-from podbot.session.directory import record_of, remove_reported, sessions
-from podbot.session.flags import await_release, is_live, stopping
+from podbot.session.directory import left_session, record_of, remove_reported, sessions
+from podbot.session.flags import ENDING, await_release, flagged, is_live, stopping
 from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.orphans import is_ours
 from podbot.session.restore import restore_all, settle_stopped
@@ -172,12 +172,19 @@ def end_session(
         if removed:
             _remove(engine, environ, container, kill=not only_ended, ended=ended)
         if await_release(path, release_seconds):
-            report_left(path, emit, scanner=scanner)
             if removed:
-                remove_reported(path)
+                _forget(path, emit, scanner)
             else:
+                report_left(path, emit, scanner=scanner)
                 settle_stopped(environ, path, runs=lambda: _now(engine, container).state == "running")
     return removed
+
+
+def _forget(path: str, emit: Emit, scanner: Scanner) -> None:
+    """Report and remove what is left of a session whose container was removed, unless another podbot took the name."""
+    with contextlib.suppress(SessionExists), flagged(path, ENDING), left_session(path):
+        report_left(path, emit, scanner=scanner)
+        remove_reported(path)
 
 
 def _is_ended(container: ContainerInfo, root: str) -> bool:

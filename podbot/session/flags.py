@@ -25,7 +25,7 @@ ENDING_SECONDS = 30.0  # for ending the previous session of a name: TERM, KILL, 
 
 
 @contextlib.contextmanager
-def in_use(path: str) -> Iterator[None]:
+def in_use(path: str, *, sleep: Callable[[float], object] = time.sleep) -> Iterator[None]:
     """Make :func:`is_in_use` true while the block runs. Any number of processes may do so at once."""
     if not is_own_directory(path):  # not a session of this host, or a directory that another user made
         yield
@@ -36,11 +36,20 @@ def in_use(path: str) -> Iterator[None]:
         yield
         return
     try:
-        with contextlib.suppress(OSError):  # another podbot is testing the lock at this moment
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        _share(lock, sleep)
         yield
     finally:
         os.close(lock)
+
+
+def _share(lock: int, sleep: Callable[[float], object]) -> None:
+    """Retried for 70 ms: is_in_use takes the lock briefly."""
+    for attempt in range(ATTEMPTS):
+        if attempt:
+            sleep(0.01)
+        with contextlib.suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return
 
 
 def is_in_use(path: str) -> bool:

@@ -144,9 +144,10 @@ class EngineRunning:
         with self._lock:
             if self._ender is not None or not self._thread.is_alive():
                 return
-            self._ender = threading.Thread(target=self._end_inside, daemon=True)
+            ender = threading.Thread(target=self._end_inside, daemon=True)
+            ender.start()  # before `_outcome` can join it
+            self._ender = ender
         self._post(Signal(signal.SIGTERM))
-        self._ender.start()
 
     def abandon(self) -> None:
         """See RunningCommand: a thread waits for the end, and then releases what this object holds."""

@@ -92,9 +92,9 @@ class Wake:
     @contextlib.contextmanager
     def interruptible(self) -> Iterator[None]:
         """Within ``listening``: let a signal, even one already queued, interrupt the block."""
-        self.check()
         before, self._listening = self._listening, 0
         try:
+            self.check()  # only now: a signal that comes before this is queued
             yield
         finally:
             self._listening = before

@@ -16,12 +16,12 @@ from podbot.engine.endpoint import EngineRef
 from podbot.errors import PodbotError
 from podbot.events import Emit, Event, Level
 from podbot.github.clock import SYSTEM, Clock
-from podbot.github.grant import Grant
+from podbot.github.grant import Grant, withdraw
 from podbot.github.lease import FileLock
 from podbot.github.mint import minter
 from podbot.github.renewer import Renewer
 from podbot.github.status import short_error, status_path
-from podbot.session.directory import remove_directory
+from podbot.github.token_file import SECRETS, TokenFile
 from podbot.session.flags import LOCK, is_live
 from podbot.tokens.token_liveness import Connect, Engines, Verdict
 from podbot.tokens.token_watch import (
@@ -127,6 +127,8 @@ class TokenDaemon:
         new = [Watched(name, found[name]) for name in sorted(found.keys() - self.watched.keys())]
         for watched in new:
             self.watched[watched.name] = watched
+            if (grant := self._grant(watched)) is not None:
+                self.engines.forget([grant.container])  # an answer about an earlier session of that name
             self._emit(Event("debug", "daemon.found", f"found the session {watched.name}", {"session": watched.name}))
         self._look_at(new)
 
@@ -194,9 +196,20 @@ class TokenDaemon:
         text = f"the container of {watched.name} {why}, so its token is no longer renewed"
         self._emit(Event(news, "daemon.dropped", text, {"session": watched.name}))
         if gone:
-            with FileLock(os.path.join(watched.found.path, LOCK)) as lock:  # reserves the name
-                if lock.try_acquire():
-                    remove_directory(watched.found.path)
+            self._withdraw(watched.found.path)
+
+    @staticmethod
+    def _withdraw(path: str) -> None:
+        """Remove the token of a session whose container is gone, and what renews it.
+
+        The directory stays: the next command, or the process that ends the session, reports what the agent left.
+        """
+        with FileLock(os.path.join(path, LOCK)) as lock:  # another podbot may have taken the name
+            if lock.try_acquire():
+                TokenFile(os.path.join(path, SECRETS)).remove()
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(status_path(path))
+                withdraw(path)
 
     # --- their tokens ---
 

@@ -108,6 +108,21 @@ def test_a_thread_that_writes_to_an_abandoned_command_returns() -> None:
         assert not writer.is_alive()
 
 
+def test_output_that_is_delivered_while_another_thread_abandons_its_command(channel: Channel) -> None:
+    asked = 0
+
+    def abandoned() -> bool:
+        nonlocal asked
+        asked += 1
+        if asked == 2:  # between a look at the output, and its delivery
+            running.abandon()
+        return False
+
+    running = channel.start(GuestCommand(("cat",), stdin="open"), Printed())
+    running.write(b"x")
+    assert running.write(b"y" * (4 << 20), until=abandoned)
+
+
 def test_50_at_once(channel: Channel) -> None:
     found: list[Printed] = [Printed() for _ in range(50)]
     running = [

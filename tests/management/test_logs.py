@@ -109,3 +109,15 @@ def test_following_begins_before_anything_is_recorded(engine: FakeEngine, place:
         found = log.follow(sleep=lambda _: ended(place))
         assert next(found) == b""
         assert b"".join(found) == b""
+
+
+def test_what_is_recorded_after_a_rotation_just_before_the_end_is_followed(engine: FakeEngine, place: Place) -> None:
+    with running(engine, place) as writer:
+        writer(b"a line of nearly forty bytes, the limit\n")
+
+        def sleep(_: float) -> None:
+            writer(b"the error\n")
+            ended(place)
+
+        found = b"".join(session_log(engine, place.environ, "shop").follow(sleep=sleep))
+        assert found.endswith(b"limit\nthe error\n")

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from podbot.engine.port import ContainerInfo
-from podbot.errors import ContainerNotFound, NotOurs, RemoveFailed, SessionRuns
+from podbot.errors import ContainerNotFound, NotOurs, RemoveFailed, SessionExists, SessionRuns
+from podbot.guard.child import Child
 from podbot.launch.names import LABEL
 from podbot.launch.own_file import kept_directory
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
 from podbot.places import state_dir
 from podbot.session.directory import session_directory, sessions
+from podbot.session.guarding import RECORD, Scanner
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, kept, labels, made, orphaned
 
@@ -207,3 +210,23 @@ def test_a_failed_removal_of_an_ended_session_is_reported(engine: FakeEngine, pl
     engine.fail("remove", RemoveFailed(container="a", reason="busy"))
     with pytest.raises(RemoveFailed):
         removed(engine, place)
+
+
+def test_the_name_is_held_until_what_an_orphan_left_is_reported(engine: FakeEngine, place: Place) -> None:
+    """Otherwise the end of the removal would remove the directory of a session that takes the name meanwhile."""
+    orphaned(engine, place, "shop")
+    path = place.directory("shop")
+    Path(path, RECORD).write_bytes(b"the first scan")
+    tried = []
+
+    class Claiming(Scanner):
+        def compare(self, record: str, *, ended: int | None = None) -> Child:
+            with pytest.raises(SessionExists), session_directory(path, engine.endpoint):
+                pass
+            tried.append(record)
+            os.unlink(record)
+            raise OSError("no process")
+
+    list(stop_sessions(engine, place.environ, ["shop"], seconds=1, scanner=Claiming()))
+    assert tried == [os.path.join(path, RECORD)]
+    assert not os.path.exists(path)

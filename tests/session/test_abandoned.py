@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import threading
 
@@ -14,7 +15,7 @@ from podbot.events import Event
 from podbot.execution.runner import ExecIO
 from podbot.launch.names import keep_label
 from podbot.session.directory import remove_directory, session_directory, sessions
-from podbot.session.flags import ENDING, flagged, in_use, is_live
+from podbot.session.flags import ENDING, USED, flagged, in_use, is_in_use, is_live
 from podbot.session.orphans import report_orphans
 from podbot.session.run import run_session
 from podbot.streams.wake import Wake
@@ -104,6 +105,14 @@ def test_one_in_which_a_command_is_at_work_is_only_reported(place: Place) -> Non
     assert list(engine.by_name) == [SESSION]
     report_orphans(engine, place.environ, place.events.append)
     assert engine.by_name == {}
+
+
+def test_one_is_in_use_although_another_podbot_looks_at_it_at_that_moment(place: Place) -> None:
+    abandoned(FakeEngine(), place)
+    looks = os.open(os.path.join(place.directory(), USED), os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(looks, fcntl.LOCK_EX)
+    with in_use(place.directory(), sleep=lambda _: os.close(looks)):
+        assert is_in_use(place.directory())
 
 
 def test_nothing_is_made_in_a_directory_that_is_not_a_session_s(place: Place) -> None:

@@ -258,6 +258,17 @@ def test_a_renewal_on_the_host_reaches_the_running_session(bench: Bench, host: P
         wait_until(lambda: value_at(bench.file.read_bytes(), REFRESH) == "r2")
 
 
+def test_a_renewal_on_the_host_that_could_not_be_taken_is_taken_later(bench: Bench, host: Path) -> None:
+    with claimed(bench) as directory, bench.resource(directory).opened():
+        lock = Path(bench.root, "lock")
+        lock.unlink()
+        lock.mkdir()
+        host.write_bytes(changed(CODEX, REFRESH, "r2"))
+        wait_until(lambda: bench.place.kinds() == ["login.not_kept"])
+        lock.rmdir()
+        wait_until(lambda: value_at(bench.file.read_bytes(), REFRESH) == "r2")
+
+
 def test_a_login_that_the_host_no_longer_has_does_not_come_back(bench: Bench, host: Path) -> None:
     kept(bench, "r2")
     host.unlink()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -63,6 +64,16 @@ def test_a_message_that_arrived_early_is_not_forgotten(wake: Wake) -> None:
         wake.check()
     assert caught.value.number == signal.SIGTERM
     wake.check()
+
+
+def test_a_signal_that_comes_while_earlier_ones_are_looked_for_interrupts_the_block() -> None:
+    class Late(Wake):
+        def check(self) -> None:
+            super().check()
+            self.deliver(signal.SIGTERM)
+
+    with contextlib.closing(Late()) as wake, wake.listening(), pytest.raises(Interrupted), wake.interruptible():
+        pytest.fail("it was queued")
 
 
 def test_its_descriptors_are_not_inherited_by_children(wake: Wake) -> None:

@@ -8,6 +8,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,8 @@ from podbot.github.status import Holder, TokenStatus
 from podbot.github.token_file import TokenFile
 from podbot.locks import is_held
 from podbot.session.flags import LOCK
+from podbot.session.guarding import RECORD
+from podbot.session.orphans import report_orphans
 from podbot.testing import FakeEngine
 from podbot.tokens import token_daemon
 from podbot.tokens.token_daemon import TokenDaemon
@@ -173,17 +176,46 @@ def test_engines_are_asked_less_and_less_often(world: World, place: Place, engin
     assert 6 <= len(engine.calls) <= 14  # an idle engine service may exit: it is not contacted for 10 minutes at a time
 
 
-def test_a_dead_session_is_dropped_with_its_directory(
+def test_a_dead_session_is_dropped_and_its_token_removed(
     world: World, place: Place, engine: FakeEngine, github: GitHub
 ) -> None:
     path = killed(place, engine, "a")
     world.steps(lambda: token(path), stride=0.5)
     engine.remove("a")
-    world.steps(lambda: not os.path.exists(path), stride=5)
+    world.steps(lambda: not os.path.exists(grant_path(path)), stride=5)
     assert world.kinds() == ["daemon.dropped"]
+    assert (token(path), TokenStatus.load(path)) == (None, None)
     world.after(2)
     assert not world.daemon.watched
     assert len(github.asked) == 1
+
+
+def test_what_the_agent_left_is_reported_after_the_daemon_has_dropped_a_session(
+    world: World, place: Place, engine: FakeEngine
+) -> None:
+    """Also when nothing else noticed that its podbot was killed."""
+    path = killed(place, engine, "a")
+    Path(path, RECORD).write_bytes(b"the first scan")
+    engine.remove("a")
+    world.steps(lambda: world.kinds() == ["daemon.dropped"], stride=1)
+    report_orphans(engine, place.environ, place.events.append)
+    assert place.kinds()[-1] == "guard.incomplete", "the record, which is malformed here, was looked at"
+    assert not os.path.exists(path)
+
+
+def test_an_answer_about_an_earlier_session_of_that_name_does_not_count(
+    world: World, place: Place, engine: FakeEngine
+) -> None:
+    path = killed(place, engine, "a")
+    engine.remove("a")
+    world.steps(lambda: world.kinds() == ["daemon.dropped"], stride=1)
+    report_orphans(engine, place.environ, place.events.append)
+    world.after(100)
+    assert not world.daemon.watched
+    killed(place, engine, "a")
+    world.now += 3600
+    world.steps(lambda: token(path), stride=0.5)
+    assert world.kinds() == ["daemon.dropped"]
 
 
 def test_no_token_is_issued_for_a_removed_container(
@@ -191,7 +223,7 @@ def test_no_token_is_issued_for_a_removed_container(
 ) -> None:
     path = killed(place, engine, "a")
     engine.remove("a")
-    world.steps(lambda: not os.path.exists(path), stride=1)
+    world.steps(lambda: not os.path.exists(grant_path(path)), stride=1)
     assert github.asked == []
 
 
@@ -206,7 +238,7 @@ def test_the_engine_is_asked_again_before_a_new_token(
     asked = world.daemon.engines.asked[EngineRef(engine.endpoint)]
     asked.every = 600  # it is not the usual question that finds out
     world.now = asked.answered + token_daemon.RECENT + 1
-    world.steps(lambda: not os.path.exists(path), stride=0.5)
+    world.steps(lambda: not os.path.exists(grant_path(path)), stride=0.5)
     assert len(github.asked) == minted
     assert world.now < asked.at + 500
 
@@ -232,7 +264,7 @@ def test_a_stopped_container_is_skipped_until_it_runs_again(
     world.steps(lambda: token(path) is None, stride=1)
     engine.remove("a")
     world.daemon.refresh()
-    world.steps(lambda: not os.path.exists(path), stride=1)
+    world.steps(lambda: not os.path.exists(grant_path(path)), stride=1)
 
 
 def test_a_name_that_a_podbot_holds_is_never_removed(world: World, place: Place, engine: FakeEngine) -> None:

@@ -91,11 +91,11 @@ class Resource(SessionResource[LoginPlan]):
     def _synchronize(self, store: LoginStore) -> None:
         try:
             if isinstance(store, HostLogin) and (now := mark(self.plan.source)) != self._host:
-                self._host = now
                 found = self._host_file()
                 # The host may be writing it at this moment: a missing or empty one counts at the next start.
                 if isinstance(found, bytes) and (login := self._login_in(found)) is not None:
                     store.follow(login)
+                self._host = now  # from before it was read; not noted if it could not be kept, so that this is repeated
             store.synchronize()
         except FilesystemError as exc:
             self._trouble(exc)
