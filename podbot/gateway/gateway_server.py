@@ -7,6 +7,7 @@ import contextlib
 import socket
 import time
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import h11
 
@@ -28,6 +29,14 @@ HEAD_SECONDS = 30.0  # for a head, from the first byte of the connection or the 
 _LINGER = 1.0  # seconds in which a client that was refused may read the answer while it still sends
 
 
+class _Use(NamedTuple):
+    """What a connection is used for. ``private``: as a private host; ``addresses``: of the target, once resolved."""
+
+    target: Target
+    private: bool
+    addresses: list[Address]
+
+
 class Gateway:
     """``policy`` may be replaced at any moment: it counts for new connections, and a denial ends open ones."""
 
@@ -40,7 +49,7 @@ class Gateway:
         self.policy = policy_from(settings.allow, settings.deny, settings.private)
         self._routes = routes_from(settings.endpoints)
         self._upstreams = Upstreams(dialer, settings.ca)
-        self._connections: dict[asyncio.Task[None], Target | None] = {}
+        self._connections: dict[asyncio.Task[None], _Use | None] = {}
         self._accepting: asyncio.Task[None] | None = None
 
     def listen(self, listener: socket.socket) -> None:
@@ -56,11 +65,11 @@ class Gateway:
         return self._accepting is not None
 
     def replace(self, policy: Policy) -> None:
-        """Set the policy, and end connections to hosts that it does not allow."""
+        """Set the policy, and end connections that it does not allow, also those that are being made."""
         self.policy = policy
         self.log.changed(self.described())
-        for task, target in list(self._connections.items()):
-            if target is not None and not judge(target, policy).allowed:
+        for task, use in list(self._connections.items()):
+            if use is not None and not self._allows(use):
                 task.cancel()
 
     def described(self) -> dict[str, list[str]]:
@@ -207,16 +216,17 @@ class Gateway:
     async def _dialled(self, client: SocketStream, target: Target, how: str, *, tunnel: bool) -> socket.socket | None:
         """A connection to the target; None after an answer that says why there is none."""
         verdict = judge(target, self.policy)
-        self._connections[_task()] = target
+        use = _Use(target, verdict.private, [])
+
+        def denied(address: Address) -> bool:
+            use.addresses.append(address)
+            return self._denies(address, target.port)
+
+        self._connections[_task()] = use
         try:
             if not verdict.allowed:
                 raise Refused(verdict.reason, "" if verdict.denied else "allow")  # noqa: TRY301
-            return await self.dialer.connect(
-                target,
-                private=verdict.private,
-                tunnel=tunnel,
-                denied=lambda address: self._denies(address, target.port),
-            )
+            return await self.dialer.connect(target, private=verdict.private, tunnel=tunnel, denied=denied)
         except Refused as exc:
             self.log.refused(target.host.text, target.port, how, str(exc))
             await self._refuse(client, 403, refusal(target, exc, self.settings.session))
@@ -224,6 +234,12 @@ class Gateway:
             self.log.failed(target, how, str(exc))
             await self._refuse(client, exc.status, str(exc))
         return None
+
+    def _allows(self, use: _Use) -> bool:
+        verdict = judge(use.target, self.policy)
+        if not verdict.allowed or (use.private and not verdict.private):
+            return False
+        return not any(self._denies(address, use.target.port) for address in use.addresses)
 
     def _denies(self, address: Address, port: int) -> bool:
         target = Target(Host(str(address), is_address=True), port)

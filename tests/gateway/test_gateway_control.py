@@ -30,12 +30,12 @@ def test_the_policy_is_shown_and_changed_at_once(tmp_path: Path) -> None:
         assert "a.example" in answer["policy"]["allow"]
         assert "github.com" in answer["policy"]["allow"]
         assert answer["policy"]["deny"] == []
-        with found.tunnel(f"127.0.0.1:{port}") as open_one, found.tunnel(f"localhost:{port}") as other:
-            ask(control, {"do": "deny", "rules": ["127.0.0.1"]})
+        with found.tunnel(f"localhost:{port}") as open_one, found.tunnel(f"127.0.0.1:{port}") as other:
+            ask(control, {"do": "deny", "rules": ["localhost"]})
             assert everything(open_one) == b""
             other.sendall(b"x")
             assert other.recv(1) == b"x"
-        assert found.exchange(connect(f"127.0.0.1:{port}")).startswith(b"HTTP/1.1 403 ")
+        assert found.exchange(connect(f"localhost:{port}")).startswith(b"HTTP/1.1 403 ")
         assert os.stat(control).st_mode & 0o777 == 0o600
 
 
