@@ -11,6 +11,7 @@ from podbot.errors import PathError
 from podbot.places import private_dir
 
 ATTEMPTS = 8  # to take a lock, 10 ms apart: :func:`is_held` holds it briefly
+_WAIT = 10.0  # seconds for a lock that is held for milliseconds
 
 
 def locked_in(
@@ -50,6 +51,21 @@ def locked_in(
             return lock
         os.close(lock)
     return None
+
+
+def wait_for_lock(descriptor: int, path: str) -> None:
+    """Wait for the lock, but not for a process that was stopped while it had it. ``path`` is for PathError."""
+    end = time.monotonic() + _WAIT
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                reason = "another process has held it for too long"
+                raise PathError(path=path, operation="lock", reason=reason) from None
+            time.sleep(0.005)
+        else:
+            return
 
 
 def is_held(path: str) -> bool:

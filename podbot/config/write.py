@@ -14,6 +14,7 @@ from podbot.config.layers import parse_file, read_file
 from podbot.config.models import DEFAULT_ORIGIN, AppConfig, Origin
 from podbot.config.schema import KEYS, SECTIONS, Key, nearest_key, value_of
 from podbot.errors import DiskFull, InvalidValue, PathError, UnknownKey
+from podbot.locks import wait_for_lock
 from podbot.places import make_dirs
 
 _HEAD = """\
@@ -83,9 +84,26 @@ def set_keys(path: str, values: Mapping[str, Any], named_by: Origin = DEFAULT_OR
     """Set dotted keys in the file at ``path`` and keep every other byte; a missing file is created with mode 0600.
 
     ``named_by``: what named the file. The new text is parsed and compared before it replaces the old file in one
-    rename. Raises UnknownKey, InvalidValue, MalformedFile, ConfigFileNotFound (unreadable), PathError, DiskFull.
+    rename, and another podbot that sets keys in that directory waits. Raises UnknownKey, InvalidValue, MalformedFile,
+    ConfigFileNotFound (unreadable), PathError, DiskFull.
     """
-    write_file(path, edited(path, values, named_by))
+    edited(path, values, named_by)  # so that nothing is made for what is refused
+    with _alone_in(os.path.dirname(os.path.realpath(path))):
+        write_file(path, edited(path, values, named_by))
+
+
+@contextlib.contextmanager
+def _alone_in(directory: str) -> Iterator[None]:
+    """Hold the lock of the directory, which is made if it is missing. Raises PathError, DiskFull."""
+    with _errors_about(directory):
+        make_dirs(directory)
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(OSError):  # a file system that has none for directories, as NFS
+            wait_for_lock(handle, directory)
+        yield
+    finally:
+        os.close(handle)
 
 
 def edited(path: str, values: Mapping[str, Any], named_by: Origin = DEFAULT_ORIGIN) -> bytes:
@@ -123,13 +141,19 @@ def write_file(path: str, data: bytes) -> None:
     A link is followed, so that a file that is kept elsewhere (in a dotfiles repository) stays there.
     """
     target = os.path.realpath(path)
-    try:
+    with _errors_about(target):
         make_dirs(os.path.dirname(target))
         _replace(target, data)
+
+
+@contextlib.contextmanager
+def _errors_about(path: str) -> Iterator[None]:
+    try:
+        yield
     except OSError as exc:
         if exc.errno in NO_SPACE:
-            raise DiskFull(path=target, operation="write the configuration") from exc
-        raise PathError(path=target, operation="write", reason=exc.strerror or str(exc)) from exc
+            raise DiskFull(path=path, operation="write the configuration") from exc
+        raise PathError(path=path, operation="write", reason=exc.strerror or str(exc)) from exc
 
 
 def _replace(target: str, data: bytes) -> None:

@@ -7,15 +7,12 @@ import fcntl
 import hashlib
 import os
 import stat
-import time
 from collections.abc import Iterator
 
 from podbot.credentials.own_login import LARGEST
-from podbot.errors import PathError
 
 FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_WAIT = 10.0  # seconds; it is held for milliseconds
 
 Mark = tuple[int, int, int]  # identity, time of the last change, and size of a file
 
@@ -65,21 +62,6 @@ def _content(handle: int) -> bytes:
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
-
-
-def lock(handle: int, path: str) -> None:
-    """Wait for the lock, but not for a process that was stopped while it had it. Raises PathError."""
-    end = time.monotonic() + _WAIT
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > end:
-                reason = "another process has held it for too long"
-                raise PathError(path=path, operation="lock", reason=reason) from None
-            time.sleep(0.005)
-        else:
-            return
 
 
 def is_directory_held(directory: str) -> bool:

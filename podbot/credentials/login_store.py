@@ -25,7 +25,6 @@ from podbot.credentials.login_access import (
     digest,
     is_directory_held,
     is_foreign,
-    lock,
     mark,
     opened,
     read_file,
@@ -33,7 +32,7 @@ from podbot.credentials.login_access import (
 from podbot.credentials.own_login import LARGEST, Refused, accepted, renewed
 from podbot.errors import PathError
 from podbot.frozen import Frozen
-from podbot.locks import is_held
+from podbot.locks import is_held, wait_for_lock
 from podbot.places import private_dir
 
 NAME = "login"
@@ -154,7 +153,7 @@ class LoginStore:
             path = os.path.join(private_dir(os.path.join(self._sessions(), name)), _IN_USE)
             with file_errors(path, "lock"):
                 handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            lock(handle, path)
+            wait_for_lock(handle, path)
         withhold(handle)
         try:
             yield
@@ -338,7 +337,7 @@ class LoginStore:
         with file_errors(path, "lock"):
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            lock(handle, path)
+            wait_for_lock(handle, path)
             yield
         finally:
             os.close(handle)

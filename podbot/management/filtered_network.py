@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from podbot.errors import AmbiguousName, GatewayRefused, NoGateway
@@ -13,12 +12,9 @@ from podbot.frozen import Frozen
 from podbot.gateway.gateway_client import GatewayLost, ask
 from podbot.launch.names import names_meant
 from podbot.launch.resources.gateway import CONTROL, DIRECTORY, LOG
+from podbot.management.logs import SessionLog
 from podbot.places import is_own_directory, runtime_root
 from podbot.session.directory import names_here
-
-PAUSE = 0.2  # seconds between looks for more
-_LONGEST = 2 << 20  # bytes of each of the two files
-_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class NetworkPolicy(Frozen):
@@ -36,6 +32,8 @@ class FilteredNetwork:
 
     def __init__(self, session: str, directory: str) -> None:
         self.session, self._directory = session, directory
+        control = os.path.join(directory, CONTROL)
+        self._log = SessionLog(session, directory, lambda: os.path.exists(control), (LOG, f"{LOG}.1"))
 
     def policy(self) -> NetworkPolicy:
         """The policy in effect. Raises NoGateway."""
@@ -56,21 +54,15 @@ class FilteredNetwork:
         return self._asked({"do": "policy", "allow": list(allow), "deny": list(deny), "private": list(private)})
 
     def log(self) -> list[dict[str, Any]]:
-        """The recorded connections and refusals, the oldest first; see ``docs/reference/network.md``."""
-        return [entry for name in (f"{LOG}.1", LOG) for entry in _entries(self._read(name))]
+        """The recorded connections and refusals, the oldest first; see ``docs/how-to/network.md``. Raises PathError."""
+        return list(_entries(self._log.lines()))
 
     def follow(self) -> Iterator[dict[str, Any]]:
-        """The same, and then what is recorded until the session ends."""
-        seen = 0
-        while True:
-            live = os.path.exists(os.path.join(self._directory, CONTROL))
-            found = self.log()
-            # A file that was begun anew has fewer entries: then the whole of it is new.
-            yield from found[seen:] if len(found) >= seen else found
-            seen = len(found)
-            if not live:
-                return
-            time.sleep(PAUSE)
+        """The same, and then what is recorded until the session ends. Raises PathError."""
+        begun = b""
+        for data in self._log.follow():
+            *lines, begun = (begun + data).split(b"\n")
+            yield from _entries(lines)
 
     def _asked(self, request: Mapping[str, Any]) -> NetworkPolicy:
         try:
@@ -81,13 +73,6 @@ class FilteredNetwork:
             raise GatewayRefused(session=self.session, reason=str(answer["error"]))
         policy = {name: tuple(answer["policy"][name]) for name in ("allow", "deny", "private")}
         return NetworkPolicy(self.session, counts=answer["counts"], **policy)
-
-    def _read(self, name: str) -> bytes:
-        try:
-            with open(os.open(os.path.join(self._directory, name), _FLAGS), "rb") as file:
-                return file.read(_LONGEST)
-        except OSError:
-            return b""
 
 
 def filtered_network(environ: Mapping[str, str], given: str) -> FilteredNetwork:
@@ -102,8 +87,8 @@ def filtered_network(environ: Mapping[str, str], given: str) -> FilteredNetwork:
     return FilteredNetwork(names[0], os.path.join(root, names[0], DIRECTORY))
 
 
-def _entries(data: bytes) -> Iterator[dict[str, Any]]:
-    for line in data.splitlines():
+def _entries(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    for line in lines:
         try:
             found = json.loads(line)
         except ValueError:  # the last one, while it is written

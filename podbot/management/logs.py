@@ -22,10 +22,16 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class SessionLog:
-    """The log of a session. ``session``: its name; ``directory``: of its files, ours; ``live``: it is being written."""
+    """A log of a session. ``session``: its name; ``directory``: of its files, ours; ``live``: it is being written.
 
-    def __init__(self, session: str, directory: str, live: Callable[[], bool]) -> None:
+    ``names``: of the file that is being written, and of the one before it.
+    """
+
+    def __init__(
+        self, session: str, directory: str, live: Callable[[], bool], names: tuple[str, str] = (CURRENT, EARLIER)
+    ) -> None:
         self.session, self._directory, self._live = session, directory, live
+        self._current, self._earlier = names
 
     def lines(self, last: int | None = None) -> list[bytes]:
         """The recorded lines, or the last ones, each with its ending if it has one. Raises PathError."""
@@ -43,7 +49,7 @@ class SessionLog:
                 live = self._live()
                 if fd is not None:
                     yield from _chunks(fd)
-                newer = self._open(CURRENT)
+                newer = self._open(self._current)
                 if newer is not None and (fd is None or not _is_same(fd, newer)):
                     if fd is not None:
                         yield from _chunks(fd)
@@ -82,7 +88,7 @@ class SessionLog:
             fd = earlier = again = None
             whole = False
             try:
-                fd, earlier, again = self._open(CURRENT), self._open(EARLIER), self._open(CURRENT)
+                fd, earlier, again = (self._open(name) for name in (self._current, self._earlier, self._current))
                 whole = _is_same(fd, again)
                 if whole:
                     return fd, earlier

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import stat
+import threading
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from podbot.config.schema import KEYS, Key, value_of
 from podbot.config.write import literal, render_effective, render_example, set_keys, write_file
 from podbot.errors import ConfigFileNotFound, DiskFull, InvalidValue, MalformedFile, PathError, UnknownKey
 from tests.faults import full_disk
+from tests.waiting import pause
 
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
 FILE = Origin("file", "/c.toml")
@@ -226,3 +229,16 @@ def test_keys_are_set_together_or_not_at_all(tmp_path: Path) -> None:
     path.write_text('[agent.versions]\ncodex = "0.1.0" # mine\n')
     set_keys(str(path), {"image": "x", "agent.versions": {"claude": "1.0.0", "codex": "0.1.0"}})
     assert path.read_text() == 'image = "x"\n[agent.versions]\ncodex = "0.1.0" # mine\nclaude = "1.0.0"\n'
+
+
+def test_keys_that_two_processes_set_at_once_are_all_kept(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    held = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    sets = threading.Thread(target=set_keys, args=(str(file), {"sandbox.memory": "4g"}))
+    sets.start()
+    pause(0.05)
+    file.write_text('[network]\nallow = ["a.example"]\n')
+    os.close(held)
+    sets.join()
+    assert tomllib.loads(file.read_text()) == {"network": {"allow": ["a.example"]}, "sandbox": {"memory": "4g"}}

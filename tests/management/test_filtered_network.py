@@ -12,7 +12,7 @@ import pytest
 
 from podbot.api.inspecting import filtered_network
 from podbot.cli.entry import main as podbot
-from podbot.errors import AmbiguousName, GatewayRefused, NoGateway
+from podbot.errors import AmbiguousName, GatewayRefused, NoGateway, PathError
 from podbot.management.filtered_network import FilteredNetwork
 from podbot.session.directory import session_directory
 from tests.gateway.running import gateway
@@ -113,7 +113,23 @@ def test_a_log_that_is_a_link_is_not_read(environ: dict[str, str], tmp_path: Pat
     (tmp_path / "mine").write_text('{"t": "secret"}\n')
     with session(environ) as directory:
         (directory / "log").symlink_to(tmp_path / "mine")
-        assert found(environ).log() == []
+        with pytest.raises(PathError, match="log"):
+            found(environ).log()
+
+
+def test_the_log_is_followed_through_its_rotations(environ: dict[str, str]) -> None:
+    def write(path: Path, *names: str) -> None:
+        path.write_text("".join(json.dumps({"t": name}) + "\n" for name in names))
+
+    with session(environ) as directory:
+        write(directory / "log.1", "a")
+        write(directory / "log", "b", "c", "d")
+        following = found(environ).follow()
+        assert [next(following)["t"] for _ in range(4)] == ["a", "b", "c", "d"]
+        (directory / "log").replace(directory / "log.1")
+        write(directory / "log", "e", "f", "g")  # as many as are in the one before
+        assert [next(following)["t"] for _ in range(3)] == ["e", "f", "g"]
+    assert list(following) == []
 
 
 def test_what_podbot_net_prints(environ: dict[str, str], capfd: pytest.CaptureFixture[str]) -> None:
