@@ -135,12 +135,15 @@ class LoginStore:
         self._marks = marks
         return taken
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: str, *, even_in_use: bool = True) -> None:
         """Set the directory of the session ``name`` aside, which has ended. What its agent renewed is taken first.
 
-        Its login is removed here. The caller removes the rest, in which the agent may have made anything: see ``left``.
+        ``even_in_use``: also if a podbot holds it, which is the caller's own then. Its login is removed here. The
+        caller removes the rest, in which the agent may have made anything: see ``left``.
         """
         with self._locked():
+            if not even_in_use and self.is_in_use(name):
+                return
             data = self._login()
             if data is not None:
                 self._synchronize(data)

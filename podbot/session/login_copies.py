@@ -47,8 +47,8 @@ def sweep(store: LoginStore, runtime: str, *, but: str = "") -> None:
     container: the podbot of a live session can have another runtime directory. Raises FilesystemError subclasses.
     """
     for name in store.names():
-        if name != but and not _has_session(store.root, runtime, name) and not store.is_in_use(name):
-            store.forget(name)
+        if name != but and not _has_session(store.root, runtime, name):
+            store.forget(name, even_in_use=False)
     remove_left(store)
 
 

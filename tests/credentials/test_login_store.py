@@ -218,6 +218,15 @@ def test_what_a_session_renewed_survives_its_end(bench: Bench) -> None:
     bench.store.forget("a")
 
 
+def test_a_session_that_a_podbot_uses_is_forgotten_by_none_that_sweeps(bench: Bench) -> None:
+    with bench.store.in_use("a"):
+        bench.store.hand_out("a")
+        bench.another().forget("a", even_in_use=False)
+        assert bench.token("a") == "r"
+    bench.another().forget("a", even_in_use=False)
+    assert bench.store.names() == []
+
+
 def test_a_new_login_replaces_that_of_all_sessions(bench: Bench) -> None:
     bench.store.hand_out("a")
     bench.store.save(changed(CODEX, ("tokens", "account_id"), "other"))
