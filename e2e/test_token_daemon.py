@@ -26,6 +26,7 @@ from e2e.forge import Forge, forge
 from e2e.harness import ROOTLESS, World, close_world, new_world, wait_for
 from e2e.patience import bound
 from podbot.config.write import set_keys
+from podbot.github.grant import grant_path
 from podbot.github.lease import CLAIM, LEASE
 from podbot.locks import is_held
 from podbot.tokens.systemd_unit import UNIT
@@ -187,7 +188,9 @@ def test_it_keeps_a_killed_runs_session_and_drops_one_without_a_container(site: 
     assert "not renewed" not in site.world.podbot("ps", check=True).stdout
     assert site.world.podman("rm", "-f", "-t", "0", name).returncode == 0
     daemon.send_signal(signal.SIGHUP)  # ask now instead of later
-    wait_for(lambda: not os.path.exists(site.path(name)), what="the directory to go")
+    wait_for(lambda: not os.path.exists(grant_path(site.path(name))), what="the token's grant to go")
+    site.world.podbot("ps", check=True)
+    assert not os.path.exists(site.path(name)), "the next command removes the rest"
     assert f"the container of {name} is gone" in site.said()
     assert daemon.poll() is None
     assert ended(daemon, signal.SIGINT) == 0
