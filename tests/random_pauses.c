@@ -1,14 +1,13 @@
-/* Lets the system calls in which processes meet take a random time, so that tests meet orders of events that are rare
- * on a quiet machine: `make test-random PAUSES=1` loads it (LD_PRELOAD) into pytest and what that starts.
+/* Adds random pauses to the system calls by which processes interact, so that tests see orders of events that are rare
+ * on a quiet machine. `make test-random PAUSES=1` preloads it (LD_PRELOAD) into pytest and the programs it starts.
  *
- * One call in ten waits up to 15 ms before or after the real one; one in a hundred of those, up to 450 ms. */
+ * One call in ten waits for up to 15 ms before or after the real one; one pause in a hundred takes up to 450 ms. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <stdio.h> /* rename */
 #include <sys/epoll.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -25,7 +24,7 @@ static uint64_t number(void) {
     if (!state) {
         struct timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
-        state = ((uint64_t)syscall(SYS_gettid) << 32) ^ ((uint64_t)now.tv_nsec * 2654435761u) ^ 1;
+        state = (((uint64_t)syscall(SYS_gettid) << 32) ^ ((uint64_t)now.tv_nsec * 2654435761u)) | 1; /* never 0 */
     }
     state ^= state << 13;
     state ^= state >> 7;

@@ -36,20 +36,11 @@ def in_use(path: str, *, sleep: Callable[[float], object] = time.sleep) -> Itera
         yield
         return
     try:
-        _share(lock, sleep)
+        with contextlib.suppress(OSError):
+            _locked(lock, fcntl.LOCK_SH, sleep)
         yield
     finally:
         os.close(lock)
-
-
-def _share(lock: int, sleep: Callable[[float], object]) -> None:
-    """Retried for 70 ms: is_in_use takes the lock briefly."""
-    for attempt in range(ATTEMPTS):
-        if attempt:
-            sleep(0.01)
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return
 
 
 def is_in_use(path: str) -> bool:
@@ -91,21 +82,21 @@ def flagged(path: str, name: str, *, sleep: Callable[[float], object] = time.sle
         return
     try:
         with contextlib.suppress(OSError):
-            _raise_flag(lock, flag, sleep)
+            _locked(lock, fcntl.LOCK_EX, sleep, enough=lambda: is_held(flag))  # another process may hold it as a flag
         yield lock
     finally:
         os.close(lock)
 
 
-def _raise_flag(lock: int, path: str, sleep: Callable[[float], object]) -> None:
-    """Take the lock unless another process holds it as a flag too. Retried for 70 ms: is_held takes it briefly."""
+def _locked(lock: int, kind: int, sleep: Callable[[float], object], enough: Callable[[], bool] = lambda: False) -> None:
+    """Take the lock, unless ``enough`` holds. Retried for 70 ms: is_held and is_in_use take it briefly."""
     for attempt in range(ATTEMPTS):
         if attempt:
             sleep(0.01)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, kind | fcntl.LOCK_NB)
         except BlockingIOError:
-            if is_held(path):
+            if enough():
                 return
         else:
             return

@@ -54,7 +54,7 @@ class LazyWorkspace:
     another container on the same files. A stream or a terminal that nobody reads from is no call. ``files`` and
     ``shell``: see :class:`Files` and :class:`CommandShell`; their calls also raise WorkspaceDied, WorkspaceClosed,
     WorkspaceInUse, and the errors of a start: ConfigError, SessionError, FilesystemError, ContainerError and
-    ToolValidationError.
+    ToolValidationError. ``clock`` is for the times in the state, ``monotonic`` for the limits.
 
     Raises ToolValidationError for an ``ident``, and for mounts that cannot be copied.
     """
@@ -69,11 +69,12 @@ class LazyWorkspace:
         on_change: OnChange | None = None,
         emit: Emit = ignore,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ident = checked_ident(ident)
         self.name = backend.where(ident)
         self._backend, self._settings, self._keep = backend, settings or WorkspaceSettings(), keep
-        self._on_change, self._emit, self._clock = on_change, emit, clock
+        self._on_change, self._emit, self._clock, self._monotonic = on_change, emit, clock, monotonic
         self._plan = self._planned()
         self._lock = threading.RLock()  # held while it starts and ends
         self._overlay: Overlay | None = None
@@ -178,7 +179,7 @@ class LazyWorkspace:
         with self._lock:
             if opened is not self._opened:
                 return None
-            now, left = time.monotonic(), []
+            now, left = self._monotonic(), []
             if has_jobs and idle is not None:
                 self._used = now
                 left.append(idle / 10)  # so that the time after the end of a job is at most a tenth shorter
@@ -215,7 +216,7 @@ class LazyWorkspace:
     def _end(self, opened: Opened) -> None:
         with self._lock:
             self._calls -= 1
-            self._used = time.monotonic()
+            self._used = self._monotonic()
             if opened is not self._opened or self._state is None:
                 return
             self._state = dataclasses.replace(self._state, last_used_at=self._clock())
@@ -229,7 +230,7 @@ class LazyWorkspace:
         if self._keep:
             overlay.keep()
         opened = self._backend.open(self.ident, self.directory, self._settings, self._clock(), self._emit)
-        self._opened, self._state, self._used = opened, opened.state, time.monotonic()
+        self._opened, self._state, self._used = opened, opened.state, self._monotonic()
         try:
             # Now, because this start has removed the containers of killed processes.
             remove_left_behind(self._backend.overlays(), self._emit)
@@ -290,4 +291,4 @@ class LazyWorkspace:
             overlay.release(keep=keep, emit=self._emit)
 
     def _is_idle(self, seconds: float) -> bool:
-        return self._calls == 0 and time.monotonic() - self._used >= seconds
+        return self._calls == 0 and self._monotonic() - self._used >= seconds

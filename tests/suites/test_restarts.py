@@ -82,6 +82,24 @@ def test_a_workspace_is_not_idle_while_a_job_runs(backend: FakeBackend) -> None:
         assert Path(workspace.directory, "ended").exists()
 
 
+def test_idle_time_begins_at_the_end_of_a_job(backend: FakeBackend) -> None:
+    now = 0.0
+    settings = WorkspaceSettings(idle_seconds=3600)
+    with LazyWorkspace(backend, ident="a", settings=settings, monotonic=lambda: now) as workspace:
+        workspace.shell.start(["sh", "-c", "until [ -e over ]; do sleep 0.01; done"])
+        with workspace.in_use() as opened:
+            pass
+        now = 10_000
+        assert workspace.end_if_over(opened, 0) == 360, "a tenth of the idle time until the next look"
+        Path(workspace.directory, "over").touch()
+        wait_until(lambda: workspace.end_if_over(opened, 0) == 3600, "its end")
+        now = 13_000
+        assert workspace.end_if_over(opened, 0) == 600
+        now = 13_601
+        assert workspace.end_if_over(opened, 0) is None
+        assert backend.starts[0].closed == 1
+
+
 def test_the_exit_of_a_forked_process_removes_nothing(tmp_path: Path) -> None:
     program = (
         "import os, sys\n"
