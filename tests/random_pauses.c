@@ -1,5 +1,6 @@
 /* Adds random pauses to the system calls by which processes interact, so that tests see orders of events that are rare
- * on a quiet machine. `make test-random PAUSES=1` preloads it (LD_PRELOAD) into pytest and the programs it starts.
+ * on a quiet machine. `make test-random PAUSES=1` preloads it (LD_PRELOAD) into pytest and the programs it starts,
+ * except those that get an environment of their own, as the scan of the guard and the gateway.
  *
  * One call in ten waits for up to 15 ms before or after the real one; one pause in a hundred takes up to 450 ms. */
 #define _GNU_SOURCE

@@ -18,9 +18,8 @@ from podbot.children import give_back, gone, interpreter, leave, sweep, withhold
 from podbot.gateway import gateway_process
 from podbot.gateway.gateway_settings import GatewaySettings
 
-READY_SECONDS = 30.0
 _ENDING_SECONDS = 2.0
-_ASK_SECONDS = 15.0
+_ASK_SECONDS = 5.0
 _ANSWER = 1 << 20  # bytes
 _LINE = 1 << 14  # bytes of an event
 _PASSED_ON = ("LD_LIBRARY_PATH",)  # some interpreters need it to find libpython; no secrets are passed
@@ -52,10 +51,10 @@ class GatewayProcess:
         """Start the thread that reads its events; the caller blocks signals, which are the main thread's."""
         self._thread.start()
 
-    def pass_listener(self, listener: socket.socket, process: int | None = None) -> None:
+    def pass_listener(self, listener: socket.socket, process: int | None = None, *, seconds: float) -> None:
         """Hand over the sandbox's listening socket, which is closed here, and wait until the gateway accepts on it.
 
-        ``process``: a pidfd, at whose end a detached gateway ends. Raises GatewayLost.
+        ``process``: a pidfd, at whose end a detached gateway ends. Raises GatewayLost, also after ``seconds``.
         """
         descriptors = [listener.fileno(), *([process] if process is not None else [])]
         with listener:
@@ -63,8 +62,8 @@ class GatewayProcess:
                 socket.send_fds(self._sockets, [b"L"], descriptors)
             except OSError as exc:
                 raise GatewayLost(f"its process has ended ({exc.strerror})") from None
-        if not self._ready.wait(READY_SECONDS):
-            raise GatewayLost(f"it did not answer within {READY_SECONDS:.0f} s")
+        if not self._ready.wait(seconds):
+            raise GatewayLost(f"it did not answer within {seconds:.0f} s")
         if self._over:
             raise GatewayLost("its process has ended")
 
@@ -106,14 +105,14 @@ class GatewayProcess:
             self._on_event({"event": "ended"})
 
 
-def ask(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer of the gateway whose control socket is at ``path``. Raises GatewayLost."""
+def ask(path: str, request: Mapping[str, Any], *, seconds: float = _ASK_SECONDS) -> dict[str, Any]:
+    """The answer of the gateway whose control socket is at ``path``. Raises GatewayLost, also after ``seconds``."""
     directory, name = os.path.split(path)
     try:
         holder = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as connection:
             try:
-                connection.settimeout(_ASK_SECONDS)
+                connection.settimeout(seconds)
                 connection.connect(f"/proc/self/fd/{holder}/{name}")
             finally:
                 os.close(holder)
@@ -123,7 +122,7 @@ def ask(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
                 data += more
         found = json.loads(data)
     except TimeoutError:
-        raise GatewayLost(f"it did not answer within {_ASK_SECONDS:.0f} s") from None
+        raise GatewayLost(f"it did not answer within {seconds:.0f} s") from None
     except (OSError, ValueError) as exc:
         raise GatewayLost(getattr(exc, "strerror", None) or "it did not answer") from None
     return found if isinstance(found, dict) else {}

@@ -56,6 +56,7 @@ class Exchange:
         # time in which no thread waited, so that many short waits detect a silent guest as one long wait does.
         self._heard = self._idle_since = time.monotonic()
         self._asked = 0.0
+        self._ask_at = 0.0  # not before, if a ping could not be sent
         self._waits = 0  # threads in `wait`
         self._woken = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._readable = select.poll()
@@ -184,7 +185,7 @@ class Exchange:
 
     def _received(self, left: float | None) -> list[tuple[int, int, bytes]]:
         patience, now = self.patience, time.monotonic()
-        limit = self._asked + patience.answer if self._asked else self._heard + patience.silence
+        limit = self._asked + patience.answer if self._asked else max(self._heard + patience.silence, self._ask_at)
         pause = max(0.0, limit - now) if left is None else max(0.0, min(left, limit - now))
         ready = dict(self._readable.poll(pause * 1000))
         if not ready:
@@ -214,7 +215,7 @@ class Exchange:
             self._fail(f"it has not answered for {now - self._heard:.1f} s")
             return
         if not self._sending.acquire(blocking=False):  # a thread that sends detects a lost guest itself
-            self._heard = now + _ASK_AGAIN - self.patience.silence
+            self._ask_at = now + _ASK_AGAIN
             return
         self._sending.release()
         self._asked = now

@@ -54,7 +54,10 @@ class FilteredNetwork:
         return self._asked({"do": "policy", "allow": list(allow), "deny": list(deny), "private": list(private)})
 
     def log(self) -> list[dict[str, Any]]:
-        """The recorded connections and refusals, the oldest first; see ``docs/how-to/network.md``. Raises PathError."""
+        """The recorded connections and refusals, the oldest first: see `podbot net log` in ``docs/reference/cli.md``.
+
+        Raises PathError.
+        """
         return list(_entries(self._log.lines()))
 
     def follow(self) -> Iterator[dict[str, Any]]:

@@ -41,30 +41,45 @@ class SessionLog:
         return _last(lines, last)
 
     def follow(self, last: int | None = None, *, sleep: Callable[[float], object] = time.sleep) -> Iterator[bytes]:
-        """The same lines, and then what is recorded until the session ends, without a gap. Raises PathError."""
+        """The same lines, and then what is recorded until the session ends. Raises PathError.
+
+        Without a gap, unless the caller lets two files pass between two lines.
+        """
         fd, lines = self._recorded()
+        opened = [] if fd is None else [fd]  # the file that is being read, and those after it
         try:
             yield b"".join(_last(lines, last))
             while True:
                 live = self._live()
-                if fd is not None:
-                    yield from _chunks(fd)
-                newer = self._open(self._current)
-                if newer is not None and (fd is None or not _is_same(fd, newer)):
-                    if fd is not None:
-                        yield from _chunks(fd)
-                        os.close(fd)
-                    fd, newer = newer, None
-                    if not live:
-                        yield from _chunks(fd)
-                if newer is not None:
-                    os.close(newer)
+                if opened:
+                    yield from _chunks(opened[0])
+                    if len(opened) > 1:
+                        os.close(opened.pop(0))
+                        continue
+                newer = self._newer(opened[0] if opened else None)
+                opened += newer
+                if newer:
+                    continue
                 if not live:
                     return
                 sleep(PAUSE)
         finally:
-            if fd is not None:
+            for fd in opened:
                 os.close(fd)
+
+    def _newer(self, fd: int | None) -> list[int]:
+        """The files after ``fd``, the older one first."""
+        current, earlier = self._both()
+        if current is not None and not _is_same(fd, current):
+            if fd is not None and earlier is not None and not _is_same(fd, earlier):
+                return [earlier, current]
+            newer, current = [current], None
+        else:
+            newer = []
+        for unused in (current, earlier):
+            if unused is not None:
+                os.close(unused)
+        return newer
 
     def _recorded(self) -> tuple[int | None, list[bytes]]:
         """The file that is being written, read to its present end, and the lines of both files."""

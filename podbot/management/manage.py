@@ -7,7 +7,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from podbot.engine.port import ContainerInfo, Engine
-from podbot.errors import ContainerNotFound, RemoveFailed, SessionExists, SessionRuns, StopFailed
+from podbot.errors import (
+    ContainerNotFound,
+    PodbotError,
+    RemoveFailed,
+    SessionRecordUnknown,
+    SessionRuns,
+    StopFailed,
+)
 from podbot.events import Emit, Event, ignore
 from podbot.frozen import Frozen, replace
 from podbot.launch.names import LABEL, MANAGED, keep_of
@@ -182,9 +189,18 @@ def end_session(
 
 def _forget(path: str, emit: Emit, scanner: Scanner) -> None:
     """Report and remove what is left of a session whose container was removed, unless another podbot took the name."""
-    with contextlib.suppress(SessionExists), flagged(path, ENDING), left_session(path):
+    if not os.path.isdir(path):
+        return
+    try:
+        with flagged(path, ENDING), left_session(path) as left:
+            if left is not None and left.has_container:
+                left.move("gone")
+            report_left(path, emit, scanner=scanner)
+    except SessionRecordUnknown:  # another version's
         report_left(path, emit, scanner=scanner)
         remove_reported(path)
+    except PodbotError:
+        return  # the name is taken; or the next command tries again
 
 
 def _is_ended(container: ContainerInfo, root: str) -> bool:

@@ -12,8 +12,9 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
+from podbot.errors import PathError
 from podbot.events import Emit, Event
-from podbot.locks import ATTEMPTS, is_held
+from podbot.locks import ATTEMPTS, is_held, locked_in
 from podbot.places import is_own_directory
 
 LOCK = "lock"
@@ -30,17 +31,14 @@ def in_use(path: str, *, sleep: Callable[[float], object] = time.sleep) -> Itera
     if not is_own_directory(path):  # not a session of this host, or a directory that another user made
         yield
         return
+    lock = None
+    with contextlib.suppress(PathError, OSError):
+        lock = locked_in(path, USED, fcntl.LOCK_SH, sleep=sleep, make=lambda _: None)
     try:
-        lock = os.open(os.path.join(path, USED), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError:
-        yield
-        return
-    try:
-        with contextlib.suppress(OSError):
-            _locked(lock, fcntl.LOCK_SH, sleep)
         yield
     finally:
-        os.close(lock)
+        if lock is not None:
+            os.close(lock)
 
 
 def is_in_use(path: str) -> bool:
@@ -82,21 +80,21 @@ def flagged(path: str, name: str, *, sleep: Callable[[float], object] = time.sle
         return
     try:
         with contextlib.suppress(OSError):
-            _locked(lock, fcntl.LOCK_EX, sleep, enough=lambda: is_held(flag))  # another process may hold it as a flag
+            _raise_flag(lock, flag, sleep)
         yield lock
     finally:
         os.close(lock)
 
 
-def _locked(lock: int, kind: int, sleep: Callable[[float], object], enough: Callable[[], bool] = lambda: False) -> None:
-    """Take the lock, unless ``enough`` holds. Retried for 70 ms: is_held and is_in_use take it briefly."""
+def _raise_flag(lock: int, path: str, sleep: Callable[[float], object]) -> None:
+    """Take the lock unless another process holds it as a flag too. Retried for 70 ms: is_held takes it briefly."""
     for attempt in range(ATTEMPTS):
         if attempt:
             sleep(0.01)
         try:
-            fcntl.flock(lock, kind | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if enough():
+            if is_held(path):
                 return
         else:
             return

@@ -16,12 +16,12 @@ from podbot.engine.endpoint import EngineRef
 from podbot.errors import PodbotError
 from podbot.events import Emit, Event, Level
 from podbot.github.clock import SYSTEM, Clock
-from podbot.github.grant import Grant, withdraw
+from podbot.github.grant import Grant
+from podbot.github.keeper import clear_token
 from podbot.github.lease import FileLock
 from podbot.github.mint import minter
 from podbot.github.renewer import Renewer
 from podbot.github.status import short_error, status_path
-from podbot.github.token_file import SECRETS, TokenFile
 from podbot.session.flags import LOCK, is_live
 from podbot.tokens.token_liveness import Connect, Engines, Verdict
 from podbot.tokens.token_watch import (
@@ -40,6 +40,7 @@ SCAN = 2.0  # seconds between scans for new and ended sessions: one directory, o
 LOOK = 5.0  # seconds between checks which sessions still run: one flock for each session
 TOGETHER = 0.5  # seconds; ticks that are closer than this share a step
 SLICE = 0.2  # seconds of ticks in a row, and so the longest delay for a signal or the watchdog
+GUARD = 0.2  # seconds to wait for a process that writes a token, which takes milliseconds
 RECENT = 60.0  # seconds; a token is minted only if the engine's answer is not older than this
 TROUBLED = 30.0  # seconds before a session that failed unexpectedly is tried again
 PER_LANE, MOST = 4, 16  # calls at a time: to one server, and in all
@@ -127,8 +128,8 @@ class TokenDaemon:
         new = [Watched(name, found[name]) for name in sorted(found.keys() - self.watched.keys())]
         for watched in new:
             self.watched[watched.name] = watched
-            if (grant := self._grant(watched)) is not None:
-                self.engines.forget([grant.container])  # an answer about an earlier session of that name
+            if (grant := self._grant(watched)) is not None and self._verdict(watched) is not None:
+                self.engines.forget([grant.container])  # the answer is about an earlier session of that name
             self._emit(Event("debug", "daemon.found", f"found the session {watched.name}", {"session": watched.name}))
         self._look_at(new)
 
@@ -196,20 +197,10 @@ class TokenDaemon:
         text = f"the container of {watched.name} {why}, so its token is no longer renewed"
         self._emit(Event(news, "daemon.dropped", text, {"session": watched.name}))
         if gone:
-            self._withdraw(watched.found.path)
-
-    @staticmethod
-    def _withdraw(path: str) -> None:
-        """Remove the token of a session whose container is gone, and what renews it.
-
-        The directory stays: the next command, or the process that ends the session, reports what the agent left.
-        """
-        with FileLock(os.path.join(path, LOCK)) as lock:  # another podbot may have taken the name
-            if lock.try_acquire():
-                TokenFile(os.path.join(path, SECRETS)).remove()
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(status_path(path))
-                withdraw(path)
+            # The directory stays: the next command, or the process that ends the session, reports what the agent left.
+            with FileLock(os.path.join(watched.found.path, LOCK)) as lock:  # another podbot may have taken the name
+                if lock.try_acquire():
+                    clear_token(watched.found.path, self._emit, guard_wait=GUARD)
 
     # --- their tokens ---
 

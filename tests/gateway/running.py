@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from podbot.frozen import replace
+from podbot.gateway import gateway_client
 from podbot.gateway.gateway_client import GatewayProcess
 from podbot.gateway.gateway_settings import GatewaySettings
 from tests.waiting import HANG
@@ -42,6 +43,11 @@ class Running:
         client.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode())
         assert head(client).startswith(b"HTTP/1.1 200 ")
         return client
+
+
+def ask(path: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """What the gateway's control socket answers."""
+    return gateway_client.ask(path, request, seconds=HANG)
 
 
 def head(client: socket.socket) -> bytes:
@@ -81,7 +87,7 @@ def gateway(place: Path, **settings: Any) -> Iterator[Running]:
     process = GatewayProcess(found, events.append)
     process.start_reading()
     try:
-        process.pass_listener(listener)
+        process.pass_listener(listener, seconds=HANG)
         yield Running(process, found, port, events)
     finally:
         process.close()

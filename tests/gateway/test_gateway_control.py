@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from podbot.gateway.gateway_client import GatewayLost, GatewayProcess, ask
+from podbot.gateway.gateway_client import GatewayLost, GatewayProcess
 from podbot.gateway.gateway_settings import GatewaySettings
-from tests.gateway.running import Running, echo, everything, gateway, server
+from tests.gateway.running import Running, ask, echo, everything, gateway, server
 from tests.gateway.test_gateway_server import connect, private, shared
-from tests.waiting import wait_until
+from tests.waiting import HANG, wait_until
 
 __all__ = ["shared"]
 
@@ -103,7 +103,7 @@ def test_it_needs_no_podbot_if_it_is_detached_and_ends_with_the_sandbox(tmp_path
     with subprocess.Popen(["sleep", "600"]) as sandbox:
         process = GatewayProcess(settings, lambda event: None)
         process.start_reading()
-        process.pass_listener(listener, os.pidfd_open(sandbox.pid))
+        process.pass_listener(listener, os.pidfd_open(sandbox.pid), seconds=HANG)
         process.release()
         assert ask(settings.control, {"do": "show"})["policy"]["allow"] == []
         sandbox.kill()

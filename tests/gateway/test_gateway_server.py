@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from podbot.gateway.gateway_client import ask
 from tests.gateway.hellos import hello, message, real, records
 from tests.gateway.running import (
     Running,
+    ask,
     echo,
     everything,
     exactly,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 
@@ -36,6 +37,7 @@ def test_a_guest_that_is_silent_while_podbot_sends_is_asked_afterwards() -> None
         sends = threading.Thread(target=exchange.send, args=(frames.STDIN, 1, b"x" * frames.PAYLOAD_LIMIT))
         waits = threading.Thread(target=wait)
         sends.start()
+        select.select([theirs], [], [], HANG)  # it is sending now, and blocks
         waits.start()
         pause(0.1)  # the guest reads nothing for longer than the silence
         peer = Peer(theirs)

@@ -129,6 +129,10 @@ def test_the_log_is_followed_through_its_rotations(environ: dict[str, str]) -> N
         (directory / "log").replace(directory / "log.1")
         write(directory / "log", "e", "f", "g")  # as many as are in the one before
         assert [next(following)["t"] for _ in range(3)] == ["e", "f", "g"]
+        for names in (("h",), ("i",)):  # two rotations between two looks
+            (directory / "log").replace(directory / "log.1")
+            write(directory / "log", *names)
+        assert [next(following)["t"] for _ in range(2)] == ["h", "i"]
     assert list(following) == []
 
 

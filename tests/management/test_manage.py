@@ -212,10 +212,15 @@ def test_a_failed_removal_of_an_ended_session_is_reported(engine: FakeEngine, pl
         removed(engine, place)
 
 
-def test_the_name_is_held_until_what_an_orphan_left_is_reported(engine: FakeEngine, place: Place) -> None:
+@pytest.mark.parametrize("has_record", [True, False])
+def test_the_name_is_held_until_what_an_agent_left_is_reported(
+    engine: FakeEngine, place: Place, has_record: bool
+) -> None:
     """Otherwise the end of the removal would remove the directory of a session that takes the name meanwhile."""
     orphaned(engine, place, "shop")
     path = place.directory("shop")
+    if not has_record:
+        os.unlink(os.path.join(path, "session.json"))
     Path(path, RECORD).write_bytes(b"the first scan")
     tried = []
 
@@ -230,3 +235,15 @@ def test_the_name_is_held_until_what_an_orphan_left_is_reported(engine: FakeEngi
     list(stop_sessions(engine, place.environ, ["shop"], seconds=1, scanner=Claiming()))
     assert tried == [os.path.join(path, RECORD)]
     assert not os.path.exists(path)
+
+
+def test_a_record_of_another_version_does_not_keep_further_sessions_from_being_stopped(
+    engine: FakeEngine, place: Place
+) -> None:
+    for name in ("a", "b"):
+        orphaned(engine, place, name)
+    Path(place.directory("a"), "session.json").write_text('{"version": 99}')
+    stopped = list(stop_sessions(engine, place.environ, ["a", "b"], seconds=1))
+    assert [found.session for found in stopped] == ["a", "b"]
+    assert engine.by_name == {}
+    assert not os.path.exists(place.directory("a"))

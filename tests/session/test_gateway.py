@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from podbot.errors import StartFailed
-from podbot.gateway.gateway_client import ask
 from podbot.launch.held_keys import HeldKey
 from podbot.launch.resources.gateway import GatewayPlan
 from podbot.session.directory import session_directory
@@ -21,6 +20,7 @@ from podbot.session.resources.gateway import Resource
 from podbot.session.resources.resource import Opening
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine
+from tests.gateway.running import ask
 from tests.session.plans import SESSION, Place
 from tests.waiting import HANG, wait_until
 
@@ -40,7 +40,7 @@ def resource(
         proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
         proxy = {**proxies, "no_proxy": direct, "SSL_CERT_FILE": "/no/ca.pem"}
         made = GatewayPlan(directory, allow=("a.example",), keys=keys, host=proxy)
-        found = Resource(made, Opening(engine, plan, own, wake, place.events.append, again=again))
+        found = Resource(made, Opening(engine, plan, own, wake, place.events.append, again=again), seconds=HANG)
         with found.opened():
             yield found
 

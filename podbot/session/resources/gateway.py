@@ -27,10 +27,14 @@ _NO_SOCKET = (
 
 
 class Resource(SessionResource[GatewayPlan]):
-    """Without a gateway the sandbox has no network at all, so every failure here leaves it closed."""
+    """Without a gateway the sandbox has no network at all, so every failure here leaves it closed.
 
-    def __init__(self, plan: GatewayPlan, session: Opening) -> None:
+    ``seconds``: for the gateway to begin.
+    """
+
+    def __init__(self, plan: GatewayPlan, session: Opening, *, seconds: float = 10.0) -> None:
         super().__init__(plan, session)
+        self._seconds = seconds
         self.process: GatewayProcess | None = None
         self._kept = False
         self._told: set[tuple[object, object]] = set()
@@ -66,7 +70,7 @@ class Resource(SessionResource[GatewayPlan]):
         assert self.process is not None  # noqa: S101 - it is open
         try:
             with listener, _main_process(found, wanted=self.session.again) as process:
-                self.process.pass_listener(listener, process)
+                self.process.pass_listener(listener, process, seconds=self._seconds)
         except GatewayLost as exc:
             raise StartFailed(
                 container=found.name, reason=f"the gateway of the filtered network failed: {exc}"
