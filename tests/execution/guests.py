@@ -44,10 +44,10 @@ class Guests:
                     words = [sys.executable, "-I", "-S", str(self._text), "stream"]
                     self.processes.append(subprocess.Popen(words, stdin=connected.fileno(), stdout=connected.fileno()))
 
-    def kill(self, number: int) -> None:
-        """Kill the guest that was started as the ``number``-th one, from 0."""
-        wait_until(lambda: len(self.processes) > number, "the guest's entry, which may follow its greeting")
-        self.processes[number].kill()
+    def process(self, number: int) -> subprocess.Popen[bytes]:
+        """The guest that was started as the ``number``-th one, from 0. Its entry may follow its greeting."""
+        wait_until(lambda: len(self.processes) > number, f"guest {number}")
+        return self.processes[number]
 
     def close(self) -> None:
         """Take no more connections, and wait for the guests to end, as they do when podbot has left."""

@@ -330,7 +330,7 @@ def test_a_reader_that_closes_the_output_ends_the_command(rig: Rig) -> None:
     with pytest.raises(OutputClosed):
         rig.sh(f"echo x; sleep 600; touch {rig.place}/survived")
     assert rig.at is not None
-    rig.at.processes[0].wait(HANG)
+    rig.at.process(0).wait(HANG)
     assert not os.path.exists(f"{rig.place}/survived")
 
 
@@ -367,7 +367,7 @@ def test_a_guest_that_dies_with_its_sandbox_and_one_that_dies_alone(rig: Rig) ->
     def die(number: int, sandbox: bool) -> None:
         if sandbox:
             rig.engine.stop(rig.name, seconds=0)
-        at.kill(number)
+        at.process(number).kill()
 
     line = f"echo ready; until [ -e {rig.place}/over ]; do sleep 0.05; done"  # it outlives its guest
     try:

@@ -218,7 +218,7 @@ def test_a_guest_that_is_gone_counts_as_the_end(
 ) -> None:
     made(engine, SESSION)
     left = guest("cat")
-    at.kill(0)
+    at.process(0).kill()
     with handed_over(engine, place, None, connection=left.connection, state=left.state) as job:
         end_session(engine, job, NEVER)
     assert engine.by_name == {}
