@@ -14,7 +14,7 @@ from e2e.bench_sessions import guest_of
 from e2e.harness import World, wait_for
 from podbot.engine.podman.private.service import process_of
 from podbot.errors import EngineGone, ExecFailed
-from podbot.launch.types import ExecSpec
+from podbot.exec_spec import ExecSpec
 
 PLANT = "rm /etc/{0}; mkfifo /etc/{0}"
 

@@ -18,13 +18,13 @@ import pytest
 import tomli_w
 
 from e2e.harness import ROOTLESS, World, wait_for
+from podbot.container_spec import ContainerSpec, Security
 from podbot.engine.endpoint import parse_endpoint
 from podbot.engine.podman.private.fit import CAPABILITIES
 from podbot.engine.podman.private.own_keyring import aside, join
 from podbot.engine.podman.rest import RestEngine
 from podbot.errors import CreateFailed, StartFailed
 from podbot.launch.seccomp import profile
-from podbot.launch.types import ContainerSpec, Security
 
 # System calls by number (x86-64), because the C library would not pass an attacker's arguments.
 CALLS = """

@@ -25,7 +25,7 @@ from podbot.engine.podman.private.fit import containers_conf
 from podbot.engine.podman.private.podman_facts import detect
 from podbot.engine.port import Engine
 from podbot.errors import ExecFailed
-from podbot.launch.types import ExecSpec
+from podbot.exec_spec import ExecSpec
 
 
 def test_after_kill_9_the_sandbox_ends_by_itself_and_nothing_is_left(own_world: World) -> None:

@@ -15,12 +15,12 @@ import pytest
 import podbot
 from e2e.harness import ROOTLESS, World
 from podbot.cli.remedies import remedy_of
+from podbot.container_spec import Limits, Mount
 from podbot.engine.port import Engine
 from podbot.errors import ExecFailed, RemoveFailed, StartFailed
+from podbot.exec_spec import ExecSpec
 from podbot.execution.runner import ExecIO, run_exec
 from podbot.frozen import replace
-from podbot.launch.command import ExecSpec
-from podbot.launch.types import Limits, Mount
 from podbot.streams.wake import Wake
 from podbot.testing.engine_contract import EngineContract, a_spec
 

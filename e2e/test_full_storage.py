@@ -15,7 +15,7 @@ import podbot
 from e2e.harness import ROOTLESS, TAG, World, running, small_disk, wait_for
 from podbot.engine.port import Engine
 from podbot.errors import ContainerError
-from podbot.launch.types import ExecSpec
+from podbot.exec_spec import ExecSpec
 from podbot.testing.engine_contract import OnlyContainerErrors, a_spec, archive
 
 

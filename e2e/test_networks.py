@@ -20,8 +20,8 @@ import tomli_w
 import podbot
 from e2e.harness import PODBOT, ROOTLESS, World, processes, wait_for
 from e2e.patience import patient
+from podbot.container_spec import ContainerSpec, Security
 from podbot.engine.port import Engine
-from podbot.launch.types import ContainerSpec, Security
 
 LABELS = {"io.podbot.managed": "true", "io.podbot.session": ""}
 DEFAULT = {"PODBOT_SANDBOX_NETWORK": "default"}

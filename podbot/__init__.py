@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         StreamError,
     )
     from podbot.events import Emit, Event
+    from podbot.exec_spec import ExecSpec
     from podbot.execution.result import BytesResult, ExecutionResult
     from podbot.execution.runner import ExecIO, ExecStatus
     from podbot.guard.marks import Finding, GuardReport
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from podbot.images.image_build import BuildRequest, BuildResult, Step
     from podbot.images.images_list import SandboxImage
     from podbot.launch.describe import describe
-    from podbot.launch.types import AgentPlan, ExecSpec, LaunchPlan, LaunchRequest, SandboxPlan
+    from podbot.launch.types import AgentPlan, LaunchPlan, LaunchRequest, SandboxPlan
     from podbot.management.history_list import AgentHistory, ProjectHistory
     from podbot.management.login_list import AgentLogin
     from podbot.management.manage import SessionInfo, StopResult
@@ -206,8 +207,9 @@ _HOME = {
     "podbot.guard.marks": ("Finding", "GuardReport"),
     "podbot.images.image_build": ("BuildRequest", "BuildResult", "Step"),
     "podbot.images.images_list": ("SandboxImage",),
+    "podbot.exec_spec": ("ExecSpec",),
     "podbot.launch.describe": ("describe",),
-    "podbot.launch.types": ("AgentPlan", "ExecSpec", "LaunchPlan", "LaunchRequest", "SandboxPlan"),
+    "podbot.launch.types": ("AgentPlan", "LaunchPlan", "LaunchRequest", "SandboxPlan"),
     "podbot.shell.aio": ("AsyncShell",),
     "podbot.shell.host_shell": ("HostShell",),
     "podbot.shell.shell_limits": ("ShellLimits",),

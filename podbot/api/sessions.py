@@ -23,7 +23,7 @@ from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
-    from podbot.launch.command import ExecSpec
+    from podbot.exec_spec import ExecSpec
     from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest, SessionSubcommand
     from podbot.management.manage import SessionInfo, StopResult
     from podbot.session.run import SessionResult

@@ -13,10 +13,10 @@ from podbot.cli.signals import handled
 from podbot.cli.variables import variables
 from podbot.errors import InvalidValue, UsageError
 from podbot.events import Event
+from podbot.exec_spec import ExecSpec
 from podbot.execution.codes import exit_code
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.frozen import Frozen
-from podbot.launch.command import ExecSpec
 from podbot.launch.terminal_variables import terminal_variables
 
 # The command of `podbot exec SESSION` alone: one exec both chooses and starts the shell.

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from podbot.agents.login_state import LoginState, iso
 from podbot.cli.remedies import with_pages
+from podbot.container_spec import ContainerSpec, Limits, Security
 from podbot.launch.mounts import mount_notes
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.gateway import GatewayPlan
@@ -15,7 +16,7 @@ from podbot.launch.resources.git_identity import GitIdentityPlan
 from podbot.launch.resources.guard import GuardPlan
 from podbot.launch.resources.history import HistoryPlan
 from podbot.launch.resources.token import TokenPlan
-from podbot.launch.types import ContainerSpec, LaunchPlan, Limits, SandboxPlan, Security
+from podbot.launch.types import LaunchPlan, SandboxPlan
 from podbot.visible_text import printable
 
 _LONGEST = 400  # characters of a command; a prompt may be one of its words

@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from podbot.container_spec import OWN_IDS
 from podbot.engine.check import Check, Repair, lacks, repaired_by
 from podbot.images.base_image import can_debootstrap
-from podbot.launch.types import OWN_IDS
 from podbot.machine import SHARED, MachineFacts
 
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from podbot.agents.registry import agent as known
 from podbot.agents.registry import agents, names
 from podbot.config.models import AppConfig
+from podbot.container_spec import ContainerSpec, Security
 from podbot.engine.check import Check
 from podbot.engine.port import Engine, ImageInfo
 from podbot.errors import ContainerError, OutputClosed, PodbotError, StartFailed
+from podbot.exec_spec import ExecSpec
 from podbot.images.recipe import CA_BUNDLES, LABEL_AGENTS, agents_in
 from podbot.launch.security import DROPPED
-from podbot.launch.types import ContainerSpec, ExecSpec, Security
 
 OLDEST_NODE = 22
 OLDEST_PYTHON = (3, 8)  # that a guest runs on

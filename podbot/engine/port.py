@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal, Protocol
 from podbot.frozen import Frozen, field
 
 if TYPE_CHECKING:
+    from podbot.container_spec import ContainerSpec
     from podbot.deadline import Sooner
-    from podbot.launch.types import ContainerSpec, ExecSpec
+    from podbot.exec_spec import ExecSpec
 
 ARCHIVE_BLOCK = 512  # bytes of a tar archive; a member's header is one block, and its content is padded to whole ones
 # The end of every archive for an engine. tarfile pads one to 10,240 bytes, but Podman's copier stops reading at the two

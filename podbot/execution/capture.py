@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable, Iterator
 
 from podbot.engine.port import Engine
+from podbot.exec_spec import ExecSpec
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
-from podbot.launch.command import ExecSpec
 from podbot.streams.wake import Signal, Wake
 
 Feed = Callable[[bytes], object]

@@ -13,9 +13,9 @@ from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
     from podbot.engine.port import Size
+    from podbot.exec_spec import ExecSpec
     from podbot.execution.stopped import Group
     from podbot.guest.messages import Ended
-    from podbot.launch.command import ExecSpec
 
 
 class LeftCommand(Frozen):

@@ -19,13 +19,13 @@ from podbot.errors import (
     SandboxDied,
     SocketNotFound,
 )
+from podbot.exec_spec import ExecSpec
 from podbot.execution.command_control import LeftCommand, terminated, within
 from podbot.execution.group import is_gone, signal_group
 from podbot.execution.kernel_counts import KernelCounts
 from podbot.execution.stopped import Group, group_of
 from podbot.execution.time_limits import TimeLimits
 from podbot.guest.messages import Ended
-from podbot.launch.command import ExecSpec
 from podbot.streams.sides import CommandSide
 
 _KILLED = 137  # the status of a command that KILL ended

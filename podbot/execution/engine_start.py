@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 
 from podbot.engine.port import Engine, Size, StartRefusal
 from podbot.errors import ContainerError, ExecFailed, SandboxPaused
+from podbot.exec_spec import ExecSpec
 from podbot.execution.command_control import CommandControl, Started
 from podbot.execution.engine_command import EngineCommand
 from podbot.execution.kernel_counts import KernelCounts, counts_of
 from podbot.execution.time_limits import TimeLimits
-from podbot.launch.command import ExecSpec
 from podbot.streams.demux import Piece
 from podbot.streams.sides import Duplex, EngineSide
 from podbot.streams.wake import Wake

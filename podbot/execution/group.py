@@ -18,8 +18,8 @@ import time
 
 from podbot.engine.port import Engine, ExecStream
 from podbot.errors import ContainerError
+from podbot.exec_spec import ExecSpec
 from podbot.execution.time_limits import TIME_LIMITS
-from podbot.launch.command import ExecSpec
 
 PROC = "/proc"  # where the engine's processes are looked for on this host
 _ID = "[0-9a-f]{64}"  # a shorter id could be part of any cgroup's name

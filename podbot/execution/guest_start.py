@@ -26,9 +26,9 @@ from podbot.streams.sides import StreamsLost
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine, Size
+    from podbot.exec_spec import ExecSpec
     from podbot.execution.stopped import Group
     from podbot.execution.time_limits import TimeLimits
-    from podbot.launch.command import ExecSpec
     from podbot.streams.sides import CommandSide
     from podbot.streams.wake import Wake
 

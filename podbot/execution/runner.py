@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from podbot.engine.port import Engine, Size
 from podbot.errors import CommandSurvived, DiskFull, OutputClosed, PodbotError
+from podbot.exec_spec import ExecSpec
 from podbot.execution.codes import BY_SIGNAL, NOT_A_CAUSE
 from podbot.execution.command_control import CommandStart, LeftCommand, Started, terminated
 from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
 from podbot.frozen import Frozen, replace
-from podbot.launch.command import ExecSpec
 from podbot.streams.demux import BadFrame
 from podbot.streams.relay import Relay, SinkClosed
 from podbot.streams.sides import StreamsLost

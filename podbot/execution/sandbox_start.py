@@ -10,8 +10,8 @@ from podbot.execution.engine_start import EngineStart
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine, Size
+    from podbot.exec_spec import ExecSpec
     from podbot.execution.time_limits import TimeLimits
-    from podbot.launch.command import ExecSpec
     from podbot.streams.wake import Wake
 
 

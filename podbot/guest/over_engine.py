@@ -11,10 +11,10 @@ from collections import deque
 
 from podbot.engine.port import Engine, ExecStream
 from podbot.errors import ChannelLost, ContainerError, ContainerNotFound, NoGuest
+from podbot.exec_spec import ExecSpec
 from podbot.guest.channel import Channel
 from podbot.guest.link import PATIENCE, Patience
 from podbot.guest.source import guest_text
-from podbot.launch.command import ExecSpec
 from podbot.streams.demux import BadFrame, FrameDemux
 
 _LOADER = (

@@ -10,6 +10,7 @@ from podbot.agents.registry import agent as known
 from podbot.config.checks import is_variable_name
 from podbot.config.models import AgentConfig, AppConfig
 from podbot.errors import InvalidValue, MissingRequired
+from podbot.exec_spec import ExecSpec
 from podbot.launch.held_keys import led_to_gateway
 from podbot.launch.judged_logins import inside
 from podbot.launch.names import LABEL
@@ -17,7 +18,7 @@ from podbot.launch.resources.credentials import settings_notes
 from podbot.launch.resources.part import Part
 from podbot.launch.security import frame_limit
 from podbot.launch.terminal_variables import USUAL, terminal_variables
-from podbot.launch.types import AgentPlan, ExecSpec, HostFacts, LaunchRequest, OwnFile
+from podbot.launch.types import AgentPlan, HostFacts, LaunchRequest, OwnFile
 from podbot.launch.workspace import WorkspacePlan
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from podbot.container_spec import ContainerSpec
+from podbot.exec_spec import ExecSpec
 from podbot.launch.resources.every import EVERY
-from podbot.launch.types import AgentPlan, ContainerSpec, ExecSpec, LaunchPlan, SandboxPlan
+from podbot.launch.types import AgentPlan, LaunchPlan, SandboxPlan
 
 
 def describe(plan: LaunchPlan) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from podbot.config.models import AppConfig
+from podbot.container_spec import Mount
 from podbot.errors import InvalidValue
 from podbot.frozen import Frozen
 from podbot.launch.mount_paths import checked_source, normal_target
-from podbot.launch.types import HostFacts, LaunchRequest, Mount
+from podbot.launch.types import HostFacts, LaunchRequest
 
 KEY = "sandbox.extra_mounts"
 

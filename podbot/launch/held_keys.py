@@ -8,9 +8,9 @@ from podbot.agents.login_state import first, is_filled
 from podbot.agents.registry import agent as known
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue
+from podbot.exec_spec import ExecSpec
 from podbot.frozen import Frozen, field, replace
 from podbot.launch.api_endpoints import ENDPOINTS, Endpoint
-from podbot.launch.command import ExecSpec
 from podbot.launch.network_choice import FILTERED, network_of
 from podbot.launch.types import HostFacts, LaunchRequest
 

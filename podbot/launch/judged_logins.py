@@ -9,7 +9,7 @@ from podbot.agents.definition import Command
 from podbot.agents.login_state import NONE, LoginFiles, LoginState, first, iso
 from podbot.agents.registry import agent, families
 from podbot.config.models import AppConfig
-from podbot.launch.command import ExecSpec
+from podbot.exec_spec import ExecSpec
 from podbot.launch.resources.login import own_login, selected_family, uses_own_login
 from podbot.launch.types import CredentialSource, HostFacts
 

@@ -9,11 +9,13 @@ from typing import NamedTuple
 from podbot.agents.definition import HOME, OWN_LOGIN, OwnLogin
 from podbot.agents.registry import agent, known
 from podbot.config.models import AppConfig, CredsConfig
+from podbot.container_spec import Mount
 from podbot.errors import InvalidValue
+from podbot.exec_spec import ExecSpec
 from podbot.launch.plan import plan_sandbox
 from podbot.launch.resources.login import own_login, store_of
 from podbot.launch.terminal_variables import USUAL, terminal_variables
-from podbot.launch.types import ExecSpec, HostFacts, LaunchRequest, Mount, SandboxPlan
+from podbot.launch.types import HostFacts, LaunchRequest, SandboxPlan
 
 
 class LoginFlowPlan(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from podbot.config.checks import is_anchored
 from podbot.config.models import AppConfig
+from podbot.container_spec import Mount
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
 from podbot.frozen import Frozen
 from podbot.launch.extra_mounts import origins_of, plan_extra
@@ -13,7 +14,7 @@ from podbot.launch.git_settings import setting_notes
 from podbot.launch.mount_paths import checked_source, normal_target, shown
 from podbot.launch.refused_paths import within
 from podbot.launch.repository import plan_linked, plan_placeholders
-from podbot.launch.types import HostFacts, LaunchRequest, LinkedGit, Mount, PathFacts
+from podbot.launch.types import HostFacts, LaunchRequest, LinkedGit, PathFacts
 
 SAME_PATH = "host"  # workspace.container_path: mount at the same path as on the host
 SECOND_NAME = "/workspace"  # a link to the workspace, when that is mounted at the host's path

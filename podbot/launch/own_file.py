@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 
-from podbot.launch.types import HostFacts, Keep, Mount
+from podbot.container_spec import Mount
+from podbot.launch.types import HostFacts, Keep
 
 DIRECTORY = "files"  # in the session's own directory
 KEPT = "kept"  # in podbot's state directory

@@ -9,6 +9,7 @@ from typing import get_args
 from podbot._version import __version__
 from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
+from podbot.container_spec import ContainerSpec
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.frozen import replace
 from podbot.launch.agent_plan import labels, plan_agent
@@ -25,7 +26,6 @@ from podbot.launch.resources.part import Context, Part
 from podbot.launch.security import nested_env, plan_limits, plan_security, plan_shm
 from podbot.launch.types import (
     AgentPlan,
-    ContainerSpec,
     HostFacts,
     Keep,
     LaunchPlan,

@@ -15,11 +15,12 @@ import os
 import re
 from collections.abc import Sequence
 
+from podbot.container_spec import Mount
 from podbot.errors import MountRefused
 from podbot.frozen import Frozen
 from podbot.launch.mount_paths import UNSHOWABLE, normal_target
 from podbot.launch.refused_paths import within
-from podbot.launch.types import HostFacts, LinkedGit, Mount
+from podbot.launch.types import HostFacts, LinkedGit
 
 LONGEST = 4096  # bytes of such a file; also the limit for a path
 _PREFIX = b"gitdir: "

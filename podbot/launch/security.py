@@ -7,10 +7,11 @@ from typing import TypeVar
 
 from podbot.config.checks import Refusal, cpu_limit, memory_limit, nofile_limit, parse_memory, pids_limit, shm_size
 from podbot.config.models import AppConfig, Profile
+from podbot.container_spec import Limits, Security
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.frozen import replace
 from podbot.launch.seccomp import profile_path
-from podbot.launch.types import HostFacts, Limits, Security
+from podbot.launch.types import HostFacts
 
 FUSE = "/dev/fuse"
 # Capabilities that a containers.conf may add to an engine's eleven default ones. Higher-numbered ones are not listed,

@@ -6,9 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from podbot.config.models import AppConfig
+from podbot.container_spec import Mount
 from podbot.frozen import Frozen
 from podbot.launch.mounts import mount_notes, plan_clone_mounts, plan_extra_mounts, plan_mounts
-from podbot.launch.types import HostFacts, LaunchRequest, LinkedGit, Mount, PathFacts
+from podbot.launch.types import HostFacts, LaunchRequest, LinkedGit, PathFacts
 
 if TYPE_CHECKING:
     from podbot.launch.resources.clone import ClonePlan

@@ -11,8 +11,8 @@ from podbot.agents.login_state import NONE, LoginState
 from podbot.agents.registry import agent, families, known
 from podbot.config.models import AppConfig
 from podbot.errors import InvalidValue
+from podbot.exec_spec import ExecSpec
 from podbot.launch.agent_plan import agent_variables
-from podbot.launch.command import ExecSpec
 from podbot.launch.held_keys import BASE_VARIABLES, led_to_gateway
 from podbot.launch.judged_logins import empty_variables, inside, login_advice
 from podbot.launch.resources.login import own_login, store_of, uses_own_login

@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 from podbot.engine.port import Engine
 from podbot.errors import BranchNotFound, CloneError, CloneFailed, EmptyRepository, PodbotError
 from podbot.events import Emit, Event
+from podbot.exec_spec import ExecSpec
 from podbot.execution.capture import Feed, Lines, run_fed
 from podbot.execution.codes import BY_SIGNAL
 from podbot.execution.runner import ExecStatus
 from podbot.github.api_answers import without_secrets
-from podbot.launch.command import ExecSpec
 from podbot.launch.resources.clone import ClonePlan
 from podbot.session.clone_errors import Failure, clone_error
 from podbot.streams.wake import Interrupted, Wake

@@ -9,7 +9,7 @@ from podbot.events import Event
 from podbot.machine import Disk, disk
 
 if TYPE_CHECKING:  # `podbot exec` looks at disks without planning's modules
-    from podbot.launch.types import Mount
+    from podbot.container_spec import Mount
 
 LOW_MEGABYTES = 1000  # with less free space, sandboxes soon fail to write
 FULL_MEGABYTES = 16  # programs fail before the last block: tools write caches and lock files of several megabytes

@@ -19,15 +19,7 @@ from podbot.launch.network_choice import FILTERED, network_of
 from podbot.launch.resources.gateway import HOST_VARIABLES
 from podbot.launch.security import FUSE
 from podbot.launch.terminal_variables import NAMES as TERMINAL_VARIABLES
-from podbot.launch.types import (
-    Certificates,
-    GitFile,
-    HostFacts,
-    LaunchRequest,
-    LinkFacts,
-    PathFacts,
-    RepositoryFacts,
-)
+from podbot.launch.types import Certificates, GitFile, HostFacts, LaunchRequest, LinkFacts, PathFacts, RepositoryFacts
 from podbot.machine import machine_memory, most_files, most_processes
 from podbot.places import exposed, home_dir, runtime_root, state_dir
 from podbot.session.host_paths import (

@@ -7,9 +7,10 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from podbot.container_spec import Mount
 from podbot.engine.port import ContainerInfo
 from podbot.errors import MountRefused, StartFailed
-from podbot.launch.types import Mount, SandboxPlan
+from podbot.launch.types import SandboxPlan
 from podbot.places import OWN_PROC, path_of
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from podbot.engine.port import Engine
 from podbot.errors import ContainerError, ContainerNotFound, InvalidValue
+from podbot.exec_spec import ExecSpec
 from podbot.execution.capture import Kept, StartTimer, run_fed
 from podbot.execution.result import BytesResult, ExecutionResult
-from podbot.launch.command import ExecSpec
 from podbot.machine import disk
 from podbot.session.disk_notice import Look, full_disks, written
 from podbot.session.opening import OpenSandbox

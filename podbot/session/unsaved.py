@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from podbot.engine.port import Engine
 from podbot.errors import PodbotError
+from podbot.exec_spec import ExecSpec
 from podbot.execution.capture import Lines, run_fed
 from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
-from podbot.launch.command import ExecSpec
 from podbot.streams.wake import Wake
 from podbot.visible_text import printable
 

@@ -21,9 +21,9 @@ from podbot.errors import (
     PodbotError,
     ShellUnavailable,
 )
+from podbot.exec_spec import ExecSpec
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.guest.messages import Ended, GuestCommand
-from podbot.launch.command import ExecSpec
 from podbot.shell import engine_scripts
 from podbot.shell.engine_pool import EnginePool
 from podbot.shell.output_budget import STDERR, STDOUT

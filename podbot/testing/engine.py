@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from podbot.container_spec import ContainerSpec
 from podbot.deadline import Sooner
 from podbot.engine.port import (
     BindMount,
@@ -35,7 +36,7 @@ from podbot.errors import (
     RemoveFailed,
     RequestFailed,
 )
-from podbot.launch.types import ContainerSpec, ExecSpec
+from podbot.exec_spec import ExecSpec
 from podbot.testing.fake_programs import builtin, unpacked
 from podbot.testing.peer import Command, Session
 

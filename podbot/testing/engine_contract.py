@@ -19,10 +19,11 @@ from typing import Any, cast
 import pytest
 
 from podbot.config.published import Published
+from podbot.container_spec import ContainerSpec, Security
 from podbot.engine.port import ARCHIVE_END, Engine, ExecState, ExecStream, Size
 from podbot.errors import ContainerError, ContainerNotFound, ExecFailed, ImageNotFound, NameTaken, RemoveFailed
+from podbot.exec_spec import ExecSpec
 from podbot.execution.group import signal_group
-from podbot.launch.types import ContainerSpec, ExecSpec, Security
 from podbot.streams.demux import FrameDemux
 
 PATIENCE = 60.0  # seconds; limits a hang, measures nothing

@@ -7,7 +7,7 @@ import shlex
 import tarfile
 from collections.abc import Callable, Mapping, Sequence
 
-from podbot.launch.types import ExecSpec
+from podbot.exec_spec import ExecSpec
 from podbot.testing.peer import STDERR, STDOUT, Command, ExecPeer
 
 Kill = Callable[[str, int], bool]  # (signal's name without SIG, process group inside) -> whether it was there

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from podbot.engine.port import Size
-from podbot.launch.types import ExecSpec
+from podbot.exec_spec import ExecSpec
 
 STDOUT = 1
 STDERR = 2

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from podbot.atomic import file_errors
 from podbot.engine.port import Engine
 from podbot.errors import CopyFailed
+from podbot.exec_spec import ExecSpec
 from podbot.execution.capture import Kept, run_fed
-from podbot.launch.command import ExecSpec
 from podbot.launch.types import HostFacts
 from podbot.streams.wake import Interrupted, Signal, Wake
 from podbot.tools.inside.writing import umask

@@ -10,9 +10,9 @@ import pytest
 from podbot.agents.registry import names
 from podbot.cli import completion
 from podbot.cli.commands import COMMANDS
+from podbot.container_spec import Mount
 from podbot.images.image_names import image_names, remember_images
 from podbot.launch.resources.history import HistoryPlan, project_key
-from podbot.launch.types import Mount
 from podbot.management.history_list import history_root
 from podbot.session.directory import session_directory
 from podbot.session.kept_reports import keep_report

@@ -13,8 +13,8 @@ import pytest
 from podbot.cli import fast
 from podbot.cli.entry import main
 from podbot.cli.globals import Globals
+from podbot.container_spec import Mount
 from podbot.launch.resources.history import HistoryPlan, project_key
-from podbot.launch.types import Mount
 from podbot.management.history_list import history_root
 from podbot.session.resources.history import history_in_use
 from podbot.testing import FakeEngine

@@ -13,6 +13,7 @@ import pytest
 from podbot import testing
 from podbot.agents.login_state import LoginState
 from podbot.config.models import AppConfig, Origin, SandboxConfig
+from podbot.container_spec import ContainerSpec
 from podbot.diagnosis.disk_checks import MEGABYTE, Disks
 from podbot.diagnosis.doctor import DoctorContext, diagnose
 from podbot.diagnosis.image_checks import Probed, judge
@@ -30,7 +31,6 @@ from podbot.errors import (
     SocketNotFound,
     UnsafeDirectory,
 )
-from podbot.launch.types import ContainerSpec
 from podbot.machine import SHARED, Disk, KernelKeys
 from podbot.management.login_list import AgentLogin
 from tests.diagnosis.test_github_checks import GITHUB_CHECKS

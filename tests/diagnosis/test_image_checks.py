@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.config.models import AgentConfig, AppConfig, Origin
+from podbot.container_spec import ContainerSpec
 from podbot.diagnosis.image_checks import Probed, check_image, judge, parse, probe, script, wanted_programs
 from podbot.engine.check import Check
 from podbot.errors import StartFailed
-from podbot.launch.types import ContainerSpec
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.waiting import HANG, wait_until
 

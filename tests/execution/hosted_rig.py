@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from podbot.events import Event
+from podbot.exec_spec import ExecSpec
 from podbot.execution.engine_start import EngineStart
 from podbot.execution.hosted_end import HostedEnd, HostedLimits, Successor
 from podbot.execution.runner import ExecIO, ExecSession, ExecStatus
-from podbot.launch.types import ExecSpec
 from podbot.streams.relay import Pause, Relay, SinkClosed
 from podbot.streams.wake import Resize, Wake
 from podbot.testing import Command, ExecPeer

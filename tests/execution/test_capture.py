@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.errors import ExecFailed
+from podbot.exec_spec import ExecSpec
 from podbot.execution.capture import Lines, run_fed
 from podbot.execution.runner import ExecStatus
-from podbot.launch.command import ExecSpec
 from podbot.streams.wake import Wake
 from podbot.testing import FakeEngine, ScriptedExec
 from tests.session.plans import SESSION, made

@@ -11,9 +11,9 @@ from podbot.deadline import Sooner
 from podbot.engine.port import Size
 from podbot.engine.transport import SocketStream
 from podbot.errors import EngineGone
+from podbot.exec_spec import ExecSpec
 from podbot.execution.engine_start import EngineStart
 from podbot.execution.time_limits import TIME_LIMITS
-from podbot.launch.command import ExecSpec
 from podbot.streams.wake import Resize, Signal, Wake
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, made

@@ -18,9 +18,9 @@ from podbot.deadline import Sooner
 from podbot.engine.port import Size
 from podbot.engine.transport import SocketStream
 from podbot.errors import EngineGone, EngineStorageFull, ExecFailed
+from podbot.exec_spec import ExecSpec
 from podbot.execution import group
 from podbot.execution.group import is_gone
-from podbot.launch.types import ExecSpec
 from podbot.testing import IMAGE, FakeEngine, ScriptedExec
 from podbot.testing.engine_contract import a_spec
 from tests.waiting import HANG

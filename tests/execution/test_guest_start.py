@@ -17,10 +17,10 @@ import pytest
 
 from podbot.engine.port import Size
 from podbot.errors import ChannelLost, DiskFull, ExecFailed, OutputClosed, SandboxDied
+from podbot.exec_spec import ExecSpec
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec, run_in_guest
 from podbot.execution.time_limits import TimeLimits
 from podbot.guest import frames
-from podbot.launch.types import ExecSpec
 from podbot.streams.wake import Resize, Signal
 from tests.execution.guests import Guests, guests, lives
 from tests.execution.running import Running, running

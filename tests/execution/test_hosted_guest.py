@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from podbot.events import Event
+from podbot.exec_spec import ExecSpec
 from podbot.execution.command_control import LeftCommand
 from podbot.execution.hosted_end import HostedEnd, HostedLimits
 from podbot.execution.runner import ExecIO, ExecSession, ExecStatus
 from podbot.execution.sandbox_start import SandboxStart
-from podbot.launch.types import ExecSpec
 from podbot.streams.wake import Signal
 from tests.execution.guests import Guests, guests, lives
 from tests.execution.running import Running, running

@@ -10,10 +10,10 @@ import pytest
 from podbot.engine.podman.words import WORDS
 from podbot.engine.port import Engine, ExecState
 from podbot.errors import ExecFailed
+from podbot.exec_spec import ExecSpec
 from podbot.execution.engine_command import EngineCommand
 from podbot.execution.engine_start import WatchedSide
 from podbot.execution.time_limits import TIME_LIMITS
-from podbot.launch.command import ExecSpec
 
 MISSING = (
     b'Error: runc: exec failed: unable to start container process: exec: "nosuch": executable file not found in $PATH:'

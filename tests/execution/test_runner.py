@@ -24,9 +24,9 @@ from podbot.errors import (
     RequestFailed,
     SandboxDied,
 )
+from podbot.exec_spec import ExecSpec
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.execution.time_limits import TimeLimits
-from podbot.launch.types import ExecSpec
 from podbot.streams.screen import ScreenModes
 from podbot.streams.wake import Continued, Resize, Signal, Suspend
 from podbot.testing import STDERR, STDOUT, Command, ExecPeer, ScriptedExec

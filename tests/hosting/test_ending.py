@@ -19,6 +19,7 @@ from podbot.engine.podman.driver import reopen
 from podbot.engine.podman.rest import RestEngine
 from podbot.errors import EngineGone, RequestFailed
 from podbot.events import Event
+from podbot.exec_spec import ExecSpec
 from podbot.execution.command_control import LeftCommand
 from podbot.execution.hosted_end import HostedLimits
 from podbot.github.grant import Grant
@@ -26,7 +27,7 @@ from podbot.guest.messages import GuestCommand
 from podbot.guest.polled_command import PolledCommand
 from podbot.guest.reach import dial
 from podbot.hosting.ending import Job, end_agent, keep_events, remove_session, run
-from podbot.launch.types import ExecSpec, Keep
+from podbot.launch.types import Keep
 from podbot.session.directory import SessionDirectory, session_directory, sessions
 from podbot.session.flags import WANTED, flagged, stopping
 from podbot.session.kept_reports import kept_reports

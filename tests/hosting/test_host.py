@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from podbot.container_spec import Mount
 from podbot.errors import ClientBroken, PathError, SandboxDied
+from podbot.exec_spec import ExecSpec
 from podbot.execution.hosted_end import HostedLimits
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.hosting.host import HostResult, channel_for, run_hosted
 from podbot.launch.resources.credentials import CredentialsPlan
-from podbot.launch.types import CredentialSource, ExecSpec, LaunchPlan, Mount
+from podbot.launch.types import CredentialSource, LaunchPlan
 from podbot.streams.protocol_channel import Counts
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import STDERR, STDOUT, ExecPeer, FakeEngine, ScriptedExec

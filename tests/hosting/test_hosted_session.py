@@ -15,11 +15,11 @@ import pytest
 
 import podbot
 from podbot.errors import ImageNotFound, MissingRequired
+from podbot.exec_spec import ExecSpec
 from podbot.execution.hosted_end import HOSTED_LIMITS, HostedLimits
 from podbot.hosting.host import channel_for, run_hosted
 from podbot.hosting.hosted_session import HostedSession
 from podbot.launch.resources.guard import GuardPlan
-from podbot.launch.types import ExecSpec
 from podbot.session.guarding import Scanner
 from podbot.streams.wake import Message, Wake
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec

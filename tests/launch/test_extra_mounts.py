@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.container_spec import Mount
 from podbot.errors import InvalidValue, MountRefused
 from podbot.launch.extra_mounts import wanted_mounts
 from podbot.launch.mounts import plan_mounts
-from podbot.launch.types import LaunchRequest, LinkFacts, Mount, PathFacts
+from podbot.launch.types import LaunchRequest, LinkFacts, PathFacts
 from podbot.launch.workspace import plan_workspace
 from tests.launch.build import FILE, config, directory, facts, typed
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from podbot.config.models import Origin
+from podbot.container_spec import Mount
 from podbot.errors import InvalidValue
 from podbot.launch.login_flow import plan_login_flow
 from podbot.launch.resources.guest import GuestPlan
-from podbot.launch.types import CredentialSource, Mount
+from podbot.launch.types import CredentialSource
 from tests.launch.build import config, directory, facts
 
 STORE = "/home/ann/.local/state/podbot/logins"

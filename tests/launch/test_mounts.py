@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.container_spec import Mount
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
 from podbot.launch.mount_paths import normal_target
 from podbot.launch.mounts import MountPlan, check_configured_paths, plan_mounts, workspace_target
 from podbot.launch.refused_paths import own_places, within
-from podbot.launch.types import LaunchRequest, Mount, PathFacts
+from podbot.launch.types import LaunchRequest, PathFacts
 from tests.launch.build import FLAG, config, directory, facts, typed
 
 TYPED = typed()

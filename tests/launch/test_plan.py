@@ -9,7 +9,9 @@ import pytest
 from podbot import __version__
 from podbot.agents.registry import agent, agents
 from podbot.config.models import AGENT_KINDS, AgentConfig, AppConfig, ProjectChoice
+from podbot.container_spec import Limits, Mount, Security
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
+from podbot.exec_spec import ExecSpec
 from podbot.launch.agent_plan import agent_env
 from podbot.launch.describe import describe
 from podbot.launch.plan import plan_sandbox, plan_session
@@ -18,7 +20,7 @@ from podbot.launch.resources.git_identity import GitIdentityPlan
 from podbot.launch.resources.history import HistoryPlan
 from podbot.launch.seccomp import profile_path
 from podbot.launch.security import DROPPED
-from podbot.launch.types import ExecSpec, Limits, Mount, PathFacts, Security
+from podbot.launch.types import PathFacts
 from tests.launch.build import CODEX, CUSTOM, config, directory, facts, hosted, plan, resource, text_of, typed
 
 KEY = {"auth.json": b'{"OPENAI_API_KEY": "k"}'}

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from podbot.container_spec import Mount
 from podbot.launch import refused_paths
 from podbot.launch.describe import describe
 from podbot.launch.mounts import MountPlan, plan_mounts
 from podbot.launch.plan import plan_session
 from podbot.launch.repository import is_placeholder
-from podbot.launch.types import LaunchRequest, LinkedGit, Mount, PathFacts, RepositoryFacts
+from podbot.launch.types import LaunchRequest, LinkedGit, PathFacts, RepositoryFacts
 from tests.launch.build import config, directory, facts, typed
 
 TREE, COMMON = "/home/ann/src/feature", "/home/ann/src/shop/.git"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from podbot.config.checks import LEAST_MEMORY
 from podbot.config.models import Origin
+from podbot.container_spec import Limits, Security
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.launch.seccomp import profile_path
 from podbot.launch.security import (
@@ -20,7 +21,6 @@ from podbot.launch.security import (
     plan_shm,
     without_defaults,
 )
-from podbot.launch.types import Limits, Security
 from tests.launch.build import config, facts
 
 ASKED = {"sandbox.mount_dev_fuse": True}

@@ -8,9 +8,10 @@ from dataclasses import asdict, replace
 
 import pytest
 
+from podbot.container_spec import Limits, Security
 from podbot.engine.port import Unmet
 from podbot.errors import NotOurs
-from podbot.launch.types import Limits, OwnFile, Security
+from podbot.launch.types import OwnFile
 from podbot.management.inspection import inspect_session
 from podbot.session.directory import session_directory
 from podbot.session.plan_json import public_part

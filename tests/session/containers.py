@@ -7,10 +7,11 @@ import dataclasses
 import os
 from collections.abc import Iterator
 
+from podbot.container_spec import Mount
 from podbot.errors import CreateFailed, EngineGone, PodbotError, StartFailed
 from podbot.launch.repository import EMPTY
 from podbot.launch.resources.credentials import CredentialsPlan
-from podbot.launch.types import CredentialSource, Mount, SandboxPlan
+from podbot.launch.types import CredentialSource, SandboxPlan
 from podbot.session.container import started_container
 from podbot.session.directory import session_directory
 from podbot.session.resources.every import opened_resources

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from podbot.container_spec import ContainerSpec, Mount, Security
 from podbot.events import Event
+from podbot.exec_spec import ExecSpec
 from podbot.launch.names import LABEL
 from podbot.launch.resources.every import EVERY
-from podbot.launch.types import AgentPlan, ContainerSpec, ExecSpec, LaunchPlan, Mount, SandboxPlan, Security
+from podbot.launch.types import AgentPlan, LaunchPlan, SandboxPlan
 from podbot.session.directory import SessionDirectory, session_directory
 from podbot.session.record import State
 from podbot.testing import IMAGE, FakeEngine

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from podbot.config.published import Published
+from podbot.container_spec import Limits, Mount
 from podbot.engine.port import Unmet
 from podbot.errors import (
     ContainerNotFound,
@@ -27,7 +28,7 @@ from podbot.errors import (
     StopFailed,
     UploadFailed,
 )
-from podbot.launch.types import Limits, LinkedGit, Mount, SandboxPlan
+from podbot.launch.types import LinkedGit, SandboxPlan
 from podbot.session.container import start_container
 from podbot.session.directory import FoundSession, sessions
 from podbot.streams.wake import Interrupted, Wake

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podbot.launch.types import Mount
+from podbot.container_spec import Mount
 from podbot.machine import Disk
 from podbot.session.disk_notice import LOW_MEGABYTES, full_disks, low_disks, written
 

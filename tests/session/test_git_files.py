@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from podbot.container_spec import Mount
 from podbot.errors import MountRefused
-from podbot.launch.types import GitFile, LinkedGit, Mount
+from podbot.launch.types import GitFile, LinkedGit
 from podbot.session.mount_check import verified_mount
 from podbot.session.repository import git_files
 

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from podbot.container_spec import Mount
 from podbot.errors import ContainerNotFound, StartFailed
 from podbot.guest.frames import HANDED_OVER, LEASED
 from podbot.launch.resources.guest import GuestPlan, guest_of
-from podbot.launch.types import Mount, SandboxPlan
+from podbot.launch.types import SandboxPlan
 from podbot.session.container import MAIN_ENDED, MAIN_SILENT, with_less
 from podbot.session.directory import session_directory
 from podbot.session.resources.guest import Resource, main_program

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from podbot.container_spec import Mount
 from podbot.engine.erasing import ended_with, removal
 from podbot.errors import HistoryInUse, HistoryNotFound, HistoryNotRemoved, InvalidValue, PathError, UnsafeStore
 from podbot.execution.runner import ExecIO
@@ -23,7 +24,7 @@ from podbot.guard.filesystem import file_clock
 from podbot.launch.names import HISTORY
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.history import HistoryPlan, project_key
-from podbot.launch.types import LaunchPlan, Mount
+from podbot.launch.types import LaunchPlan
 from podbot.management.history_list import history_root, list_history
 from podbot.management.history_remove import find_history, remove_history
 from podbot.session.resources.history import history_in_use, locked, survey

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from podbot.config.models import Origin
+from podbot.container_spec import Limits, Mount
 from podbot.engine.port import Engine
 from podbot.errors import ContainerNotFound, EngineGone
 from podbot.events import Event
 from podbot.execution.runner import ExecStatus
 from podbot.frozen import replace
-from podbot.launch.types import Limits, Mount, SandboxPlan
+from podbot.launch.types import SandboxPlan
 from podbot.machine import Disk
 from podbot.session.disk_notice import FULL_MEGABYTES, Look, full_disks
 from podbot.session.limits_reached import tell_command_limits, tell_limits_reached

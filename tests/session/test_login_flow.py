@@ -11,9 +11,9 @@ import pytest
 
 from podbot.credentials.login_store import LoginStore
 from podbot.errors import IllegalCombination, LoginFailed, PathError
+from podbot.exec_spec import ExecSpec
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.launch.login_flow import LoginFlowPlan
-from podbot.launch.types import ExecSpec
 from podbot.session.login_copies import remove_left
 from podbot.session.login_flow import run_login_flow
 from podbot.streams.wake import Wake

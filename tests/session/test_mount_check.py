@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from podbot.container_spec import Mount
 from podbot.errors import MountRefused, StartFailed
-from podbot.launch.types import Mount, SandboxPlan
+from podbot.launch.types import SandboxPlan
 from podbot.places import OWN_PROC
 from podbot.session.mount_check import check_mapped, mount_points, verified_mount
 from podbot.testing import FakeEngine

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from podbot.container_spec import Limits
 from podbot.engine.port import Unmet
 from podbot.errors import PodbotError, RemoveFailed, RequestFailed, StartFailed
 from podbot.events import ignore
-from podbot.launch.types import Limits, SandboxPlan
+from podbot.launch.types import SandboxPlan
 from podbot.management.manage import stop_sessions
 from podbot.session.container import started_container
 from podbot.session.directory import session_directory

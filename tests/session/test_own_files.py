@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from podbot.container_spec import Mount
 from podbot.errors import DiskFull, PathError, UnsafeDirectory
 from podbot.events import Event, ignore
 from podbot.launch.askpass import SECRETS, askpass
@@ -24,7 +25,7 @@ from podbot.launch.resources import git_identity as git
 from podbot.launch.resources.certificates import ALL
 from podbot.launch.resources.git_identity import gitconfig
 from podbot.launch.seccomp import profile, profile_path
-from podbot.launch.types import Certificates, LaunchRequest, Mount, OwnFile, SandboxPlan
+from podbot.launch.types import Certificates, LaunchRequest, OwnFile, SandboxPlan
 from podbot.places import state_dir
 from podbot.session.certificate_files import LARGEST
 from podbot.session.directory import session_directory

@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from podbot.container_spec import ContainerSpec
 from podbot.errors import (
     CreateFailed,
     EngineStorageFull,
@@ -18,7 +19,6 @@ from podbot.errors import (
     StartFailed,
 )
 from podbot.launch.repository import is_placeholder
-from podbot.launch.types import ContainerSpec
 from podbot.session.directory import sessions
 from podbot.session.plan_json import plan_from
 from podbot.session.record import read_record

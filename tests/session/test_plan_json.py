@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.container_spec import ContainerSpec, Limits, Mount, Security
 from podbot.launch.held_keys import HeldKey
 from podbot.launch.resources.certificates import CertificatesPlan
 from podbot.launch.resources.clone import ClonePlan
@@ -23,16 +24,7 @@ from podbot.launch.resources.guest import GuestPlan
 from podbot.launch.resources.history import HistoryPlan
 from podbot.launch.resources.login import LoginPlan
 from podbot.launch.resources.token import TokenPlan
-from podbot.launch.types import (
-    ContainerSpec,
-    CredentialSource,
-    Limits,
-    LinkedGit,
-    Mount,
-    OwnFile,
-    SandboxPlan,
-    Security,
-)
+from podbot.launch.types import CredentialSource, LinkedGit, OwnFile, SandboxPlan
 from podbot.session.plan_json import NotAPlan, plan_from, public_part, resource_kind
 from tests.launch.build import facts
 

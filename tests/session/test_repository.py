@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from podbot.container_spec import Mount
 from podbot.errors import MountRefused
 from podbot.launch.repository import LinkedPlan, plan_linked
-from podbot.launch.types import LinkedGit, Mount, RepositoryFacts
+from podbot.launch.types import LinkedGit, RepositoryFacts
 from podbot.places import path_of
 from podbot.session.repository import MOST_ENTRIES, MOST_WORKTREES, check_linked_git, look_at_repository
 from tests.session.plans import Place

@@ -6,11 +6,13 @@ import signal
 
 import pytest
 
+from podbot.container_spec import ContainerSpec
 from podbot.engine.port import Size
 from podbot.errors import AgentNotInImage, EngineGone, MountRefused, SandboxDied, SessionExists, TerminalTooSmall
+from podbot.exec_spec import ExecSpec
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
-from podbot.launch.types import ContainerSpec, CredentialSource, ExecSpec
+from podbot.launch.types import CredentialSource
 from podbot.session.directory import session_directory, sessions
 from podbot.session.plan_json import plan_from
 from podbot.session.record import RECORD, SessionRecord, read_record

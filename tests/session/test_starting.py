@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from podbot.config.published import Published
+from podbot.container_spec import ContainerSpec
 from podbot.engine.port import BindMount, Unmet
 from podbot.errors import (
     AlreadyStarted,
@@ -31,7 +32,6 @@ from podbot.errors import (
 )
 from podbot.github.grant import Grant
 from podbot.launch.names import LABEL
-from podbot.launch.types import ContainerSpec
 from podbot.management.manage import StopResult, list_sessions
 from podbot.session.directory import guard_records, session_directory, sessions
 from podbot.session.orphans import report_orphans

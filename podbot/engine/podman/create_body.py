@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from podbot.config.published import EVERYWHERE, Published
+from podbot.container_spec import OWN_IDS, ContainerSpec, Limits, Mount, Security
 from podbot.engine.port import Unmet
-from podbot.launch.types import OWN_IDS, ContainerSpec, Limits, Mount, Security
 
 _PERIOD = 100_000  # microseconds; the kernel's default, from which inspect computes NanoCpus
 _SIGTERM = 15

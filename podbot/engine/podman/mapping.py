@@ -27,7 +27,7 @@ from podbot.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from podbot.launch.types import ContainerSpec
+    from podbot.container_spec import ContainerSpec
 
 # The end of the reason, with status 500, while another client is removing the container: "container ID does not exist
 # in database: …" (Podman 4.3), "no container with ID … found in database: …" (5.4).

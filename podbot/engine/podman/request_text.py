@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from podbot.errors import ContainerNotFound
-from podbot.launch.command import ExecSpec
+from podbot.exec_spec import ExecSpec
 
 _NAME_MARKS = {ord(char): None for char in "_.-"}
 # Podman detaches a terminal exec on ctrl-p ctrl-q unless other keys are set, and the API has no value for

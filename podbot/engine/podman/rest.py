@@ -38,9 +38,10 @@ from podbot.errors import ContainerError, EngineGone, ExecFailed, HealthCheckFai
 from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
+    from podbot.container_spec import ContainerSpec
     from podbot.engine.podman.container_ending import Container, Ending
     from podbot.engine.podman.image_builder import PodmanImages
-    from podbot.launch.types import ContainerSpec, ExecSpec
+    from podbot.exec_spec import ExecSpec
 
 API = "/v4.0.0/libpod"
 

@@ -9,8 +9,8 @@ from podbot.agents.definition import HOME
 from podbot.agents.login_state import LoginState, iso
 from podbot.agents.registry import agent, agents
 from podbot.config.models import AgentKind, AppConfig
+from podbot.exec_spec import ExecSpec
 from podbot.frozen import Frozen, field
-from podbot.launch.command import ExecSpec
 from podbot.launch.judged_logins import copied_login, inside, is_held, login_notes
 from podbot.launch.resources.login import host_login, selected_family, uses_own_login
 from podbot.launch.resources.part import Context, Part

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
+from podbot.container_spec import Mount
 from podbot.launch.own_file import files_directory
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.types import HostFacts, Mount, ResourcePlan, SandboxPlan
+from podbot.launch.types import HostFacts, ResourcePlan, SandboxPlan
 
 TARGET = "/run/podbot/guest"
 _NATIVE = ("runc", "crun", "youki")

@@ -13,10 +13,11 @@ from typing import Any
 
 from podbot.agents.registry import agent
 from podbot.config.models import AppConfig
+from podbot.container_spec import Mount
 from podbot.launch.names import HISTORY
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.types import HostFacts, Mount, ResourcePlan, SandboxPlan
+from podbot.launch.types import HostFacts, ResourcePlan, SandboxPlan
 
 DIRECTORY = "history"  # in podbot's state directory
 _KEY_DIGITS = 32

@@ -8,11 +8,12 @@ from typing import Any
 from podbot.agents.definition import OWN_LOGIN, OwnLogin
 from podbot.agents.registry import agent, families
 from podbot.config.models import AgentKind, AppConfig
+from podbot.container_spec import Mount
 from podbot.frozen import replace
 from podbot.launch.names import LABEL
 from podbot.launch.own_file import stamped
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.types import CredentialSource, HostFacts, Mount, ResourcePlan, SandboxPlan
+from podbot.launch.types import CredentialSource, HostFacts, ResourcePlan, SandboxPlan
 
 DIRECTORY = "logins"  # in podbot's state directory
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from podbot.config.models import AppConfig
+from podbot.container_spec import Mount
+from podbot.exec_spec import ExecSpec
 from podbot.frozen import Frozen, field
-from podbot.launch.types import ExecSpec, HostFacts, Keep, LaunchRequest, Mount, OwnFile, ResourcePlan
+from podbot.launch.types import HostFacts, Keep, LaunchRequest, OwnFile, ResourcePlan
 from podbot.launch.workspace import WorkspacePlan
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from podbot.config.models import AppConfig
+from podbot.container_spec import Mount
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.frozen import field
 from podbot.launch import askpass
@@ -14,7 +15,7 @@ from podbot.launch.github_auth import APP, NONE, VARIABLE, WAYS, Source, owner_o
 from podbot.launch.names import LABEL
 from podbot.launch.resources.clone import ClonePlan, checked_repo, server_of
 from podbot.launch.resources.part import Context, Part
-from podbot.launch.types import HostFacts, LaunchRequest, Mount, OwnFile, ResourcePlan, SandboxPlan
+from podbot.launch.types import HostFacts, LaunchRequest, OwnFile, ResourcePlan, SandboxPlan
 
 SECRETS_DIRECTORY = "secrets"  # in the session's own directory on the host
 _ACCESS = f"{LABEL}.access"

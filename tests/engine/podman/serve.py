@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from podbot.container_spec import ContainerSpec, Security
 from podbot.engine.podman.rest import RestEngine
-from podbot.launch.types import ContainerSpec, ExecSpec, Security
+from podbot.exec_spec import ExecSpec
 from tests.engine.serving import Server
 
 Serve = Callable[..., tuple[RestEngine, Server]]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from podbot.config.published import Published
+from podbot.container_spec import ContainerSpec, Limits, Mount, Security
 from podbot.engine.podman.create_body import create_body, unmet, workdir_archive
 from podbot.engine.port import Unmet
-from podbot.launch.types import ContainerSpec, Limits, Mount, Security
 
 GOLDEN = os.path.join(os.path.dirname(__file__), "golden")
 SECCOMP = "/home/ann/.local/state/podbot/seccomp/0a1b.json"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from podbot.config.published import Published
+from podbot.container_spec import ContainerSpec, Security
 from podbot.errors import PortUnusable
-from podbot.launch.types import ContainerSpec, Security
 from tests.engine.podman.serve import Serve
 from tests.engine.serving import VERSIONS, http, recorded, recordings_of, replay
 

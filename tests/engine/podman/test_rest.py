@@ -19,7 +19,7 @@ from podbot.engine.podman.create_body import create_body, workdir_archive
 from podbot.engine.podman.rest import API, REST_LIMITS, RestEngine, RestLimits
 from podbot.engine.port import EngineHost, Size
 from podbot.errors import CreateFailed, EngineGone, ExecFailed, RemoveFailed
-from podbot.launch.types import ExecSpec
+from podbot.exec_spec import ExecSpec
 from tests.engine.podman.serve import SPEC, TRUE, Serve
 from tests.engine.podman.test_create_body import CASES
 from tests.engine.serving import Answer, Request, http, raw, recorded, replay

@@ -38,7 +38,7 @@ from podbot.errors import (
     StartFailed,
     UploadFailed,
 )
-from podbot.launch.types import ExecSpec
+from podbot.exec_spec import ExecSpec
 from tests.engine.podman.serve import SPEC, TRUE, Serve
 from tests.engine.serving import Answer, Drip, http, raw, replay
 from tests.waiting import HANG, pause

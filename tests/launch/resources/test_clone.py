@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from podbot.agents.registry import agent
 from podbot.config.models import DEFAULT_ORIGIN, Origin
+from podbot.container_spec import Mount
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired, MountRefused
 from podbot.launch.plan import plan_session
 from podbot.launch.resources.clone import ClonePlan, Server, checked_branch, checked_repo, server_of
 from podbot.launch.resources.guest import GuestPlan
 from podbot.launch.resources.token import TokenPlan
-from podbot.launch.types import LaunchPlan, LaunchRequest, Mount
+from podbot.launch.types import LaunchPlan, LaunchRequest
 from tests.examples import examples
 from tests.launch.build import config, directory, facts, resource, text_of, typed
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from podbot.container_spec import Mount
 from podbot.launch.plan import plan_session
 from podbot.launch.resources.guard import GuardPlan
-from podbot.launch.types import GitFile, LaunchPlan, LinkedGit, Mount, PathFacts, RepositoryFacts
+from podbot.launch.types import GitFile, LaunchPlan, LinkedGit, PathFacts, RepositoryFacts
 from tests.launch.build import config, directory, facts, resource, typed
 
 WORK = "/home/ann/src/proj"

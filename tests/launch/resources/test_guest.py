@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from podbot.container_spec import Mount
 from podbot.launch.plan import plan_session
 from podbot.launch.resources.guest import GuestPlan, guest_of
-from podbot.launch.types import Mount
 from tests.launch.build import config, facts, typed
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from podbot.container_spec import Mount
 from podbot.launch.plan import plan_session
 from podbot.launch.resources.credentials import CredentialsPlan
 from podbot.launch.resources.login import LoginPlan, own_login
-from podbot.launch.types import CredentialSource, LaunchPlan, Mount
+from podbot.launch.types import CredentialSource, LaunchPlan
 from podbot.session.plan_json import plan_from, public_part
 from tests.launch.build import config, facts, resource, typed
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from podbot.container_spec import Mount
 from podbot.launch.plan import plan_session
 from podbot.launch.resources.guest import GuestPlan
 from podbot.launch.resources.history import HistoryPlan
-from podbot.launch.types import LaunchPlan, Mount, ResourcePlan
+from podbot.launch.types import LaunchPlan, ResourcePlan
 from tests.launch.build import config, facts, resource, typed
 
 ELSEWHERE = "/home/ann/.ssh"

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.config.models import Origin
+from podbot.container_spec import Mount
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.launch.describe import describe
 from podbot.launch.plan import plan_session
 from podbot.launch.resources.clone import ClonePlan
 from podbot.launch.resources.token import TokenPlan
-from podbot.launch.types import LaunchPlan, LaunchRequest, Mount, RepositoryFacts, SessionSubcommand
+from podbot.launch.types import LaunchPlan, LaunchRequest, RepositoryFacts, SessionSubcommand
 from podbot.session.plan_json import public_part
 from tests.launch.build import config, facts, resource, text_of, typed
 

@@ -1,4 +1,4 @@
-"""A command to run in a container. A separate module, because it is all of ``launch`` that ``podbot exec`` needs."""
+"""A command to run in a container: what every way to start one is asked for."""
 
 from __future__ import annotations
 
