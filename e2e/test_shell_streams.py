@@ -157,6 +157,25 @@ def test_a_child_that_holds_stdout_open_does_not_hold_the_call(shell: PodmanShel
     assert shell.execute(["pkill", "-f", f"sleep 48161.{TAG}"]).exit_code in (0, 127)
 
 
+def test_what_a_command_leaves_with_its_output_is_a_job(box: podbot.Sandbox) -> None:
+    line = (
+        f"(while [ ! -e ask-{TAG} ]; do sleep 0.05; done; echo answer; exec sleep 48162.{TAG}) & echo started; exit 3"
+    )
+    with box.open_shell(root=ROOT) as shell:
+        result = shell.execute(line, timeout_seconds=WITHIN)
+        assert (result.exit_code, result.stdout) == (3, "started\n")
+        assert f"; what it left runs as job {result.left_job}\n" in str(result)
+        assert shell.execute(["touch", f"ask-{TAG}"]).success
+    with box.open_shell(root=ROOT) as shell:
+        assert result.left_job in [state.id for state in shell.jobs() if state.running]
+        job = shell.job(str(result.left_job))
+        wait_for(lambda: job.output().data == b"answer\n", what="the answer")
+        wait_for(lambda: runs_inside(shell, f"sleep 48162.{TAG}"), what="the sleep")
+        job.kill()
+        assert (job.wait(WITHIN).running, job.poll().exit_code) == (False, 3)
+        assert not runs_inside(shell, f"sleep 48162.{TAG}")
+
+
 # --- secrets, and what holds podbot up -------------------------------------------------------------
 
 

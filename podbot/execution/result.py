@@ -26,6 +26,7 @@ class _Printed:
     out_of_memory: bool
     forks_refused: int
     disk_full: bool
+    left_job: str | None
 
     @property
     def success(self) -> bool:
@@ -41,6 +42,7 @@ class _Printed:
         words = words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"
         notes = f"; {met}" if not self.out_of_memory and (met := limits_met(self)) else ""
         notes += "; some of its output is missing" if self.truncated else ""
+        notes += f"; what it left runs as job {self.left_job}" if self.left_job else ""
         return f"{words}: {self._end()} after {self.duration_seconds:.3g} s{notes}"
 
     def _end(self) -> str:
@@ -73,7 +75,8 @@ class ExecutionResult(_Printed):
     that killed it, or by which podbot ended it, else None. ``out_of_memory``: the kernel killed it because the
     sandbox's memory was used up. ``forks_refused``: how many new processes it refused the sandbox meanwhile, because
     of the limit of processes. ``disk_full``: the command failed, and then a file system was full that it could write
-    to. ``print`` shows all of it that a person wants to see.
+    to. ``left_job``: the id of the job of processes that it left running with its output, or None. ``print`` shows all
+    of it that a person wants to see.
     """
 
     exit_code: int
@@ -88,6 +91,7 @@ class ExecutionResult(_Printed):
     out_of_memory: bool = False
     forks_refused: int = 0
     disk_full: bool = False
+    left_job: str | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -106,6 +110,7 @@ class BytesResult(_Printed):
     out_of_memory: bool = False
     forks_refused: int = 0
     disk_full: bool = False
+    left_job: str | None = None
 
 
 def limits_met(result: _Printed) -> str:

@@ -17,7 +17,7 @@ _PIDS = 1 << 22  # the kernel's limit for process ids
 _TOTAL = 1 << 53
 _IDS = (1 << 32) - 1
 # What the guest of an older podbot, in a kept session, does not say.
-_NEWER: Mapping[str, Any] = {"memory_kills": 0, "forks_refused": 0, "disk_full": False}
+_NEWER: Mapping[str, Any] = {"memory_kills": 0, "forks_refused": 0, "disk_full": False, "left_job": 0}
 
 
 class Malformed(ValueError):
@@ -37,6 +37,8 @@ class GuestCommand(Frozen):
     terminal; all output is then on stdout. ``discard``: whether the output is discarded. ``user``: ``USER`` or
     ``USER:GROUP``, names or numbers, for a guest that is root; empty means the guest's own user. ``keep``: above 0, the
     command is a job: the guest keeps that many bytes of each stream, and the job continues when the channel is closed.
+    ``keep_left``: above 0, processes that still hold its output when it has ended become a job, of which that many
+    bytes are kept; else nothing reads what they print. A guest of an older podbot does the latter.
     """
 
     argv: tuple[str, ...]
@@ -52,6 +54,7 @@ class GuestCommand(Frozen):
     discard: bool = False
     user: str = ""
     keep: int = 0
+    keep_left: int = 0
 
     def document(self, window: int, *, discard: bool) -> bytes:
         """The request as JSON. ``window``: bytes of output that the guest may send before podbot gives credit."""
@@ -70,6 +73,7 @@ class GuestCommand(Frozen):
             "discard": discard,
             "user": self.user,
             "keep": self.keep,
+            "keep_left": self.keep_left,
             "window": window,
         }
         return json.dumps(words, allow_nan=False).encode("ascii")
@@ -83,7 +87,8 @@ class Ended(Frozen):
     the kernel killed a process of the sandbox because memory ran out. ``seconds``: from start to end. ``survivors``:
     the number of processes that KILL did not end within 5 s. ``memory_kills``: how many of the sandbox's processes
     the kernel killed meanwhile because memory ran out; ``forks_refused``: how many new ones it refused because of the
-    limit of processes. ``disk_full``: it failed, and then the file system of ``/`` was full.
+    limit of processes. ``disk_full``: it failed, and then the file system of ``/`` was full. ``left_job``: the number
+    of the job of the processes that it left running with its output; 0 if it left none.
     """
 
     code: int
@@ -95,6 +100,7 @@ class Ended(Frozen):
     memory_kills: int = 0
     forks_refused: int = 0
     disk_full: bool = False
+    left_job: int = 0
 
 
 class GuestFacts(Frozen):
@@ -172,6 +178,7 @@ def ended_from(payload: bytes | Mapping[str, Any]) -> Ended:
         memory_kills=_number(message, "memory_kills", 0, _TOTAL),
         forks_refused=_number(message, "forks_refused", 0, _TOTAL),
         disk_full=_flag(message, "disk_full"),
+        left_job=_number(message, "left_job", 0, _TOTAL),
     )
 
 

@@ -23,7 +23,7 @@ WAIT_SECONDS = (0.0, 60.0)
 JOB_SECONDS = (1.0, 600.0)
 _SLICE = 0.25  # seconds, after which a waiting call looks whether it was cancelled
 _READS = ToolAnnotations(read_only=True, idempotent=True)
-_ID = param(Text(20, least=1, ascii_only=True), "The job's id, from job_start.")
+_ID = param(Text(20, least=1, ascii_only=True), "The job's id, from job_start or job_list.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,8 @@ class JobTools:
             ),
             Tool(
                 name="job_list",
-                description="List the jobs of the sandbox.",
+                description="List the jobs of the sandbox. "
+                "Processes that a command left running with its output (`server &`) are a job too.",
                 params_type=JobListParams,
                 result_type=JobListing,
                 handler=self._list,

@@ -89,6 +89,7 @@ class KeepingShell:
             out_of_memory=ended.out_of_memory,
             forks_refused=ended.forks_refused,
             disk_full=ended.disk_full,
+            left_job=ended.left_job,
         )
 
     def execute_script(

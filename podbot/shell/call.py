@@ -93,6 +93,7 @@ def checked(
         deadline=None if timeout is None else timeout_of(timeout, limits),
         discard=discard,
         user=user,
+        keep_left=limits.job_output_bytes,
     )
     if validator is not None:
         validator.validate(command)
@@ -115,6 +116,7 @@ def text_result(call: Call, ended: Ended, kept: Kept) -> ExecutionResult:
         out_of_memory=ended.out_of_memory,
         forks_refused=ended.forks_refused,
         disk_full=ended.disk_full,
+        left_job=left_job_of(ended),
     )
 
 
@@ -136,7 +138,13 @@ def bytes_result(
         out_of_memory=ended.out_of_memory,
         forks_refused=ended.forks_refused,
         disk_full=ended.disk_full,
+        left_job=left_job_of(ended),
     )
+
+
+def left_job_of(ended: Ended) -> str | None:
+    """The id of the job of what the command left, see ExecutionResult."""
+    return str(ended.left_job) if ended.left_job else None
 
 
 def signal_of(ended: Ended) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from podbot.errors import CommandRefused, InvalidCommand
 from podbot.guest import messages
 from podbot.guest.messages import Ended
-from podbot.shell.call import TIMED_OUT, signal_of
+from podbot.shell.call import TIMED_OUT, left_job_of, signal_of
 from podbot.shell.output_budget import STDERR, STDOUT
 from podbot.shell.ports import Commands, JobHandle
 from podbot.shell.reconnecting import CommandSource
@@ -95,4 +95,5 @@ def state_of(job: messages.JobState) -> JobState:
     return JobState(
         str(job.job), False, code, signal_of(ended), ended.timed_out, ended.out_of_memory,
         survivors=ended.survivors, forks_refused=ended.forks_refused, disk_full=ended.disk_full,
+        left_job=left_job_of(ended),
     )  # fmt: skip

@@ -75,6 +75,7 @@ class JobState:
 
     ``survivors``: the number of its processes that KILL did not end; they wait in the kernel and may run again.
     ``disk_full``: of the sandbox's own files; the workspace's file system is not checked when a job ends.
+    ``left_job``: as in ExecutionResult. A job of what a command left has that command's status.
     """
 
     id: str
@@ -86,6 +87,7 @@ class JobState:
     survivors: int = 0
     forks_refused: int = 0
     disk_full: bool = False
+    left_job: str | None = None
 
 
 @dataclass(slots=True, frozen=True)

@@ -100,7 +100,7 @@ def test_a_command_that_failed_says_whether_the_disk_is_full(
 
 # In a process of its own, of which a guest's command changes the directory and a limit.
 REFUSED = """
-from podbot.guest.inside import guest_command, loop, processes, spawn, standard_streams
+from podbot.guest.inside import guest, guest_command, processes, spawn, standard_streams
 
 class Refusing(processes.Counters):
     refused = 6
@@ -114,7 +114,9 @@ spec = dict(
     rlimits={}, tty=None, discard=True, user="", keep=0, window=0,
 )
 try:
-    guest_command.Command(loop.Loop(lambda *_: None), spec, {}, standard_streams.Sink(), Refusing())
+    served = guest.Guest()
+    served.counters = Refusing()
+    guest_command.Command(served, spec, standard_streams.Sink())
 except spawn.CannotStart as failure:
     print(failure.code, failure.counts)
 """

@@ -9,7 +9,7 @@ import time
 from podbot.guest import frames
 from podbot.guest.inside import plain_json, processes, spawn
 from podbot.guest.inside.guest_command import Command
-from podbot.guest.inside.jobs import Jobs
+from podbot.guest.inside.jobs import Job, Jobs
 from podbot.guest.inside.loop import Loop, attempt
 
 TYPE_CHECKING = False  # the module `typing` costs 0.5 MB
@@ -23,7 +23,8 @@ _SHELLS = ("/bin/bash", "/usr/bin/bash", "/bin/sh", "/usr/bin/sh")
 
 
 class Guest:
-    """``commands``: those that run, by the pid of their first process. ``ending``: exit when none is left."""
+    """``commands``: those that run, by the pid of their first process. ``left``: those that have ended and left
+    processes, which are jobs. ``ending``: exit when none is left of both."""
 
     def __init__(self) -> None:
         self.counters = processes.Counters()
@@ -33,12 +34,21 @@ class Guest:
         self.jobs = Jobs()
         self.loop = Loop(self._ended)
         self.commands: dict[int, Command] = {}
+        self.left: list[Command] = []
         self.ending = False
         self.leave_at = 0.0  # time of the monotonic clock at which the sandbox ends at the latest; 0: it is not ending
 
     def add(self, command: Command) -> None:
         """Register a command that was started."""
         self.commands[command.pid] = command
+
+    def adopt(self, command: Command) -> Job | None:
+        """Make a job of the processes that a command left running with its output. None: there are too many of them."""
+        job = self.jobs.adopt(command.words, command.keep_left)
+        if job is not None:
+            job.command = command
+            self.left.append(command)
+        return job
 
     def _ended(self, pid: int, status: int) -> None:
         command = self.commands.get(pid)
@@ -50,13 +60,14 @@ class Guest:
         """Forget the commands that have ended. Stop the loop if the guest is ending and none is left."""
         for pid in [pid for pid, command in self.commands.items() if not command.running and not command.stopping]:
             del self.commands[pid]
-        if self.ending and not self.commands:
+        self.left = [command for command in self.left if not command.reported]
+        if self.ending and not self.commands and not self.left:
             self.loop.over = True
 
     def end(self) -> None:
         """Terminate all commands, including jobs, and then end the guest."""
         self.ending = True
-        for command in list(self.commands.values()):
+        for command in [*self.commands.values(), *self.left]:
             attempt(command, command.terminate)
         self._watch_end()
 

@@ -11,7 +11,10 @@ from podbot.guest.inside.standard_streams import Sink, Streams
 
 TYPE_CHECKING = False  # the module `typing` costs 0.5 MB
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+    from podbot.guest.inside.jobs import Job
 
 _SURE = 5.0  # seconds within which processes must end after KILL
 _RETRY = 0.1  # seconds before the guest tries again after an unexpected error
@@ -20,29 +23,36 @@ _NOT_A_CAUSE = (0, 126, 127)  # the statuses of a command that ended well, or di
 
 
 class Command:
-    """A program from its start to its end. ``started``: time of the monotonic clock."""
+    """A program from its start to its end, and then the processes that it left running with its output, as a job.
+
+    ``started``: time of the monotonic clock. ``adopt``: makes that job, or returns None.
+    """
 
     count = 0
 
-    def __init__(
-        self, loop: Loop, spec: dict[str, Any], base: dict[bytes, bytes], sink: Sink, counters: processes.Counters
-    ) -> None:
-        self.loop, self.counters = loop, counters
-        self.counts_before = counters.counts()
-        self.streams = Streams(loop, sink, self._report, self.fail)
+    def __init__(self, guest: Any, spec: dict[str, Any], sink: Sink) -> None:
+        self.loop: Loop = guest.loop
+        self.counters: processes.Counters = guest.counters
+        self.adopt: Callable[[Command], Job | None] = guest.adopt
+        # An older podbot does not say "keep_left".
+        self.words, self.keep_left = spec["argv"], spec.get("keep_left", 0)
+        self.counts_before = self.counters.counts()
+        self.streams = Streams(self.loop, sink, self._report, self.fail)
+        self.streams.keep_open = self.keep_left > 0 and not spec["tty"]
         self.argv = [spawn.raw(word) for word in spec["argv"]]
         self.grace = spawn.seconds("term_grace", spec["grace"])
         self.deadline = None if spec["deadline"] is None else spawn.seconds("deadline", spec["deadline"])
         self.pid = 0
         self.status = -1
         self.running = self.timed_out = self.stopping = self.reported = False
+        self.adopted = False  # whether it is what the command left
         self.kill_at = self.pause = self.seconds = 0.0
         self.survivors = 0
         self.known: dict[int, int] = {}
         try:
-            self._start(spec, base)
+            self._start(spec, guest.environment)
         except spawn.CannotStart as failure:
-            failure.counts = counters.since(self.counts_before)
+            failure.counts = self.counters.since(self.counts_before)
             raise
 
     def _start(self, spec: dict[str, Any], base: dict[bytes, bytes]) -> None:
@@ -88,6 +98,8 @@ class Command:
             raise ValueError("not a signal")
         if self.running:
             processes.quietly(os.killpg, self.pid, number)
+        elif self.adopted and not self.reported:
+            processes.end(self.pid, self._members(), number)
 
     def _deadline(self) -> None:
         self.timed_out = True
@@ -97,7 +109,7 @@ class Command:
         """Terminate all its processes: TERM, the grace, KILL. The end is reported when they have ended."""
         if self.stopping or self.reported:
             return
-        self.stopping = True
+        self.stopping, self.streams.keep_open = True, False
         self.loop.cancel((self, "deadline"))
         processes.end(self.pid, self._members(), _TERM)
         self.kill_at, self.pause = time.monotonic() + self.grace, 0.005
@@ -119,7 +131,7 @@ class Command:
             self.pause = min(self.pause * 2, 0.1)
             return
         self.stopping = False
-        if self.survivors:
+        if self.survivors or self.adopted:  # a process of another command may hold what this one left
             self.running = False
             self.streams.close()
         self._report()
@@ -158,19 +170,29 @@ class Command:
         self.reported = True
         for name in ("deadline", "members"):
             self.loop.cancel((self, name))
+        job = self.adopt(self) if self.streams.kept_open and self.streams.keep_open else None
+        if job is None and self.streams.kept_open:
+            self.streams.close()
+        try:
+            self.streams.sink.ended(self._outcome(0 if job is None else job.number))
+        finally:
+            if job is not None:
+                self.adopted, self.reported, self.seconds = True, False, 0.0
+                self.streams.go_on(job)
+
+    def _outcome(self, left_job: int) -> dict[str, Any]:
         code, number = processes.outcome(self.status) if self.status >= 0 else (128 + _KILL, _KILL)
         kills, forks = self.counters.since(self.counts_before)
         failed = code not in _NOT_A_CAUSE and not self.timed_out
-        self.streams.sink.ended(
-            {
-                "code": code,
-                "signal": number,
-                "timed_out": self.timed_out,
-                "out_of_memory": code == 128 + _KILL and kills > 0,
-                "seconds": self.seconds or time.monotonic() - self.started,
-                "survivors": self.survivors,
-                "memory_kills": kills,
-                "forks_refused": forks,
-                "disk_full": failed and processes.is_full("/"),
-            }
-        )
+        return {
+            "code": code,
+            "signal": number,
+            "timed_out": self.timed_out,
+            "out_of_memory": code == 128 + _KILL and kills > 0,
+            "seconds": self.seconds or time.monotonic() - self.started,
+            "survivors": self.survivors,
+            "memory_kills": kills,
+            "forks_refused": forks,
+            "disk_full": failed and processes.is_full("/"),
+            "left_job": left_job,
+        }

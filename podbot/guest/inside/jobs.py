@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _AT_ONCE = 64  # jobs that the guest remembers, running or ended
+_LEFT_AT_ONCE = 32  # the same, of those that are what commands left
 _KEPT = 16 << 20  # bytes of each stream that one job may keep
 _ROOM = 1 << 16
 _WAITS = 1024  # requests that may wait for the end of one job
@@ -46,11 +47,12 @@ class Kept:
 
 
 class Job(Sink):
-    """A job. ``outcome``: how it ended; None while it runs."""
+    """A job. ``outcome``: how it ended; None while it runs. ``left``: it is processes that a command left."""
 
-    def __init__(self, number: int, spec: dict[str, Any], on_input: Callable[[int], None]) -> None:
-        self.number, self.argv = number, spec["argv"]
-        self.streams = {1: Kept(spec["keep"]), 2: Kept(spec["keep"])}
+    def __init__(self, number: int, argv: list[str], keep: int, on_input: Callable[[int], None] | None = None) -> None:
+        self.number, self.argv = number, argv
+        self.streams = {1: Kept(keep), 2: Kept(keep)}
+        self.left = on_input is None
         self.outcome: dict[str, Any] | None = None
         self.command: Command | None = None
         self.started = time.time()
@@ -67,7 +69,8 @@ class Job(Sink):
 
     def took_input(self, size: int) -> None:
         """See Sink."""
-        self.on_input(size)
+        if self.on_input is not None:
+            self.on_input(size)
 
     def ended(self, outcome: dict[str, Any]) -> None:
         """See Sink."""
@@ -101,14 +104,30 @@ class Jobs:
         """Register a job; the caller then starts its command. Raises Refusal."""
         if not 0 < spec["keep"] <= _KEPT:
             raise Refusal("keep", str(spec["keep"]), f"a job keeps 1 to {_KEPT} bytes of each stream")
-        ended = [number for number, job in self._jobs.items() if job.outcome is not None]
-        if len(self._jobs) >= _AT_ONCE:
-            if not ended:
-                raise Refusal("keep", str(spec["keep"]), f"{_AT_ONCE} jobs are already running")
-            del self._jobs[ended[0]]
+        if not self._has_room(_AT_ONCE, left=False):
+            raise Refusal("keep", str(spec["keep"]), f"{_AT_ONCE} jobs are already running")
         self._count += 1
-        job = self._jobs[self._count] = Job(self._count, spec, on_input)
+        job = self._jobs[self._count] = Job(self._count, spec["argv"], spec["keep"], on_input)
         return job
+
+    def adopt(self, argv: list[str], keep: int) -> Job | None:
+        """Register a job of the processes that a command left. None: too many of these run."""
+        if not self._has_room(_LEFT_AT_ONCE, left=True):
+            return None
+        self._count += 1
+        job = self._jobs[self._count] = Job(self._count, argv, min(keep, _KEPT))
+        return job
+
+    def _has_room(self, most: int, *, left: bool) -> bool:
+        """Whether one more job may run. The oldest that has ended is forgotten for it.
+
+        What commands left is counted by itself, so that it takes no job's place.
+        """
+        alike = [number for number, job in self._jobs.items() if job.left == left]
+        ended = [number for number in alike if self._jobs[number].outcome is not None]
+        if len(alike) >= most and ended:
+            del self._jobs[ended[0]]
+        return len(alike) < most or bool(ended)
 
     def get(self, number: Any) -> Job:
         """The job with that number. Raises Refusal."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import select
 import struct
 import termios
 
@@ -46,6 +47,13 @@ def _enlarge(fd: int) -> None:
         _resized(fd, _LARGE_PIPE)
 
 
+def _is_held(fd: int) -> bool:
+    """Whether any process has the other end of a pipe open for writing."""
+    poll = select.poll()
+    poll.register(fd, 0)  # a hang-up is reported without being asked for
+    return not poll.poll(0)
+
+
 class Sink:
     """Receives a command's output and end: a connection, or a job."""
 
@@ -72,13 +80,16 @@ class Sink:
 class Streams:
     """``on_end`` is called each time an output stream has ended; ``is_open``: whether another one is still open.
 
-    ``fail`` is called after an unexpected error.
+    ``fail`` is called after an unexpected error. ``kept_open``: with ``keep_open``, the pipes that other processes
+    hold open when the command has ended and its output was read, as ``outputs``; without it, these are closed.
     """
 
     def __init__(self, loop: Loop, sink: Sink, on_end: Callable[[], None], fail: Callable[[], None]) -> None:
         self.loop, self.sink, self.on_end, self.fail = loop, sink, on_end, fail
         self.running = True  # whether the command runs
         self.outputs: dict[int, int] = {}  # stream -> descriptor
+        self.keep_open = False
+        self.kept_open: dict[int, int] = {}
         self.left: dict[int, int] = {}  # stream -> bytes that are still to be read, once the command has ended
         self.stdin = -1
         self.pending: deque[bytes] = deque()
@@ -184,7 +195,10 @@ class Streams:
         if self.terminal is not None:
             self.stdin, self.terminal = -1, None
             self._drop_input()
-        os.close(fd)
+        if self.keep_open and _is_held(fd):
+            self.kept_open[stream] = fd
+        else:
+            os.close(fd)
         self.on_end()
 
     def write(self, data: bytes) -> None:
@@ -325,9 +339,18 @@ class Streams:
         else:
             self._close_output(1)
 
+    def go_on(self, sink: Sink) -> None:
+        """Read the pipes that are held, for another sink, until no process holds them."""
+        self.sink = sink
+        self.outputs, self.kept_open, self.keep_open = self.kept_open, {}, False
+        self.resume()
+
     def close(self) -> None:
         """Close all streams and drop the rest of the output."""
         self.loop.cancel((self, "rest"))
+        for fd in self.kept_open.values():
+            os.close(fd)
+        self.kept_open = {}
         for stream in list(self.outputs):
             fd = self.outputs.pop(stream)
             self.loop.forget(fd)
