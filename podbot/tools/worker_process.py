@@ -35,6 +35,7 @@ _PARTS = (
     "podbot.tools.inside.glob_pattern",
     "podbot.tools.inside.walking",
     "podbot.tools.inside.finding",
+    "podbot.tools.inside.required_run",
     "podbot.tools.inside.required_text",
     "podbot.tools.inside.line_search",
     "podbot.tools.inside.grep",

@@ -20,6 +20,7 @@ from podbot.tools.inside.edits import replaced
 from podbot.tools.inside.glob_pattern import Glob
 from podbot.tools.inside.line_search import LineSearch
 from podbot.tools.inside.refusals import Refused
+from podbot.tools.inside.required_text import RequiredText
 from tests.inside import PROGRAM
 from tests.tools.workers import files_in
 
@@ -161,6 +162,49 @@ def test_a_search_by_a_text_that_must_occur_finds_what_one_line_after_another_fi
     plain = [line.removesuffix("\r") for line in whole]
     expected = [(number, line) for number, line in enumerate(plain, 1) if re.search(pattern, line)]
     assert list(LineSearch(pattern).lines(text.encode())) == expected
+
+
+CLASSES = st.sampled_from(
+    [
+        "[0-9]", "[7-9]", r"\d", "[A-Z]", "[A-C]", "K", "k", r"\W", r"[^\w]", r"[^\s]", r"[^\D]", "[^a-z]", r"\S", "7",
+        "[é1]", r"[\s1]", "[k1]", "[\u212a1]", "[\u0100-\u3000]", ".", r"\n", r"[\n1]", "([0-9])", "(?i:[a-c])",
+        "(1|K)", "^", "$", r"\b",
+    ]
+)  # fmt: skip
+RUNS = st.lists(
+    st.tuples(CLASSES, st.sampled_from(["", "", "", "{2}", "{2,}", "{1,3}", "+", "+?", "*", "?"])).map("".join),
+    min_size=1,
+    max_size=4,
+).map("".join)
+
+
+@given(
+    st.lists(st.text(st.sampled_from("17KkABé\u212a\u0660 \r\x1c"), max_size=5).map("filler ".__add__), max_size=12),
+    st.tuples(st.sampled_from(["", "", "(?i)", "(?a)", "(?s)"]), RUNS).map("".join),
+)
+@example(["a line"] * 8 + ["77"], "[0-9]{2}")
+@example(["a line"] * 8 + ["\u0660\u0661"], r"\d\d")
+@example(["a line"] * 8 + ["\u212a1"], "(?i)[k1][k1]")
+def test_a_search_by_a_run_that_must_occur_finds_what_one_line_after_another_finds(
+    lines: list[str], pattern: str
+) -> None:
+    try:
+        search = re.compile(pattern).search
+    except re.error:  # such as $*
+        return
+    text = "\n".join(lines)
+    plain = [line.removesuffix("\r") for line in text.split("\n")]
+    expected = [(number, line) for number, line in enumerate(plain, 1) if text and search(line)]
+    assert list(LineSearch(pattern).lines(text.encode())) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "length"),
+    [("[0-9]{2}[78][79]$", 4), (r"\d{3}", 3), ("[A-Z]{3,}", 3), ("[0-9]{4000000000}", 64), (r"\w+", 0), ("[0-9]", 0)],
+)
+def test_an_expression_of_classes_needs_a_run_unless_it_is_frequent(pattern: str, length: int) -> None:
+    required = RequiredText(pattern)
+    assert (required.is_run, sum(map(len, required.texts))) == (length > 0, length)
 
 
 # Paths

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PIECE = 1 << 16  # characters that are split into lines at once
+_SELDOM = 4  # lines for each run in a file, below which searching all lines is faster
 
 
 class LineSearch:
@@ -23,8 +24,9 @@ class LineSearch:
 
     def lines(self, data: bytes) -> Iterator[tuple[int, str]]:
         """The numbers, from 1, and the texts of the lines that match. A binary file has none."""
-        where = data.lower() if self._required.any_case else data
-        begins = [(text, where.find(text)) for text in self._required.texts]
+        required = self._required
+        where = data if required.table is None else data.translate(required.table)
+        begins = [(text, where.find(text)) for text in required.texts]
         found = [(text, at) for text, at in begins if at >= 0]
         if (begins and not found) or b"\0" in data:
             return iter(())
@@ -32,10 +34,12 @@ class LineSearch:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             return iter(())
+        if required.is_run and where.count(required.texts[0]) * _SELDOM > data.count(b"\n"):
+            found = []
         return self._some(data, where, found) if found else self._every(text)
 
     def _some(self, data: bytes, where: bytes, found: list[tuple[bytes, int]]) -> Iterator[tuple[int, str]]:
-        """Of the lines that have a required text, those that match. ``where``: ``data``, or the same in lower case.
+        """Of the lines that have a required text, those that match. ``where``: ``data``, in which the texts are.
 
         ``found``: the texts, and where each is found first.
         """

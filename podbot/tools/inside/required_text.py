@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from podbot.tools.inside.required_run import MARK, required_run
+
 try:
     from re import _parser  # type: ignore[attr-defined]
 except ImportError:  # Python 3.10 and before
@@ -16,24 +18,32 @@ if TYPE_CHECKING:
 
 _LINE_END = ord("\n")  # no line has it
 _MOST = 8  # texts, for each of which a file is read once
+_LOWER = bytes(range(256)).lower()
 
 
 class RequiredText:
-    """``texts``: every match has one of these; none if nothing is known. ``any_case``: in either case; then lower case.
+    """``texts``: every match has one of these, in bytes translated by ``table`` if there is one; none if none is known.
+
+    ``is_run``: the text stands for a run of characters, see ``required_run``.
 
     The parser is not a documented part of Python: whatever it raises or returns, a search needs no such text.
     """
 
     def __init__(self, pattern: str) -> None:
         self.texts: list[bytes] = []
-        self.any_case = False
+        self.table: bytes | None = None
+        self.is_run = False
         try:
             parsed = _parser.parse(pattern)
-            self.any_case = bool(parsed.state.flags & re.IGNORECASE)
-            found = _one_of(parsed, any_case=self.any_case)
+            any_case = bool(parsed.state.flags & re.IGNORECASE)
+            found = _one_of(parsed, any_case=any_case)
+            run = None if 0 < len(found) <= _MOST else required_run(parsed, any_case=any_case)
         except Exception:  # noqa: BLE001 - see above
             return
-        if len(found) <= _MOST:
+        if run is not None:
+            self.is_run, self.table, self.texts = True, run[0], [MARK * run[1]]
+        elif len(found) <= _MOST:
+            self.table = _LOWER if any_case else None
             self.texts = [text.encode("utf-8", "surrogatepass") for text in found]
 
 
