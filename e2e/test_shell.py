@@ -57,10 +57,12 @@ class TestPodmanAsAnotherUser(Conformance):
 
 class TestPodmanWithoutPython(Conformance):
     options = WITHOUT_PYTHON
+    jobs_of_the_left = False
 
 
 class TestPodmanWithoutPythonAsAnotherUser(Conformance):
     options = (*WITHOUT_PYTHON, "--user", "65534:65534")
+    jobs_of_the_left = False
 
 
 class TestSessionSocketAsRoot(SessionConformance):

@@ -75,7 +75,7 @@ class ExecutionResult(_Printed):
     that killed it, or by which podbot ended it, else None. ``out_of_memory``: the kernel killed it because the
     sandbox's memory was used up. ``forks_refused``: how many new processes it refused the sandbox meanwhile, because
     of the limit of processes. ``disk_full``: the command failed, and then a file system was full that it could write
-    to. ``left_job``: the id of the job of processes that it left running with its output, or None. ``print`` shows all
+    to. ``left_job``: the id of the job of processes that it left with its output open, or None. ``print`` shows all
     of it that a person wants to see.
     """
 

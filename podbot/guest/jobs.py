@@ -25,7 +25,7 @@ from podbot.guest.messages import (
 from podbot.guest.running import signal_number
 
 _T = TypeVar("_T")
-_JOBS = 256  # that podbot accepts in a list; a guest has at most 64
+_JOBS = 256  # that podbot accepts in a list; a guest has at most 80
 
 
 class Answer:

@@ -37,7 +37,7 @@ class GuestCommand(Frozen):
     terminal; all output is then on stdout. ``discard``: whether the output is discarded. ``user``: ``USER`` or
     ``USER:GROUP``, names or numbers, for a guest that is root; empty means the guest's own user. ``keep``: above 0, the
     command is a job: the guest keeps that many bytes of each stream, and the job continues when the channel is closed.
-    ``keep_left``: above 0, processes that still hold its output when it has ended become a job, of which that many
+    ``keep_left``: above 0, processes that have its output open when it has ended become a job, of which that many
     bytes are kept; else nothing reads what they print. A guest of an older podbot does the latter.
     """
 
@@ -88,7 +88,7 @@ class Ended(Frozen):
     the number of processes that KILL did not end within 5 s. ``memory_kills``: how many of the sandbox's processes
     the kernel killed meanwhile because memory ran out; ``forks_refused``: how many new ones it refused because of the
     limit of processes. ``disk_full``: it failed, and then the file system of ``/`` was full. ``left_job``: the number
-    of the job of the processes that it left running with its output; 0 if it left none.
+    of the job of the processes that it left with its output open; 0 if it left none.
     """
 
     code: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,11 +18,13 @@ from podbot.tools.paths import path_text
 from podbot.tools.rendering import EMPTY
 from podbot.tools.shell_tools import working_directory
 from podbot.tools.tool_failures import settled
+from podbot.visible_text import printable
 
 OUTPUT_BYTES = 32 * 1024
 WAIT_SECONDS = (0.0, 60.0)
 JOB_SECONDS = (1.0, 600.0)
 _SLICE = 0.25  # seconds, after which a waiting call looks whether it was cancelled
+_COMMAND = 80  # characters of a job's command that are shown
 _READS = ToolAnnotations(read_only=True, idempotent=True)
 _ID = param(Text(20, least=1, ascii_only=True), "The job's id, from job_start or job_list.")
 
@@ -75,9 +78,10 @@ class JobKillParams:
 
 @dataclass(frozen=True, slots=True)
 class JobInfo:
-    """A job. ``exit_code``: null while it runs; 124 after its time limit (``timed_out``)."""
+    """A job. ``command``: shortened. ``exit_code``: null while it runs; 124 after its time limit (``timed_out``)."""
 
     job: str
+    command: str
     running: bool
     exit_code: int | None
     timed_out: bool
@@ -136,7 +140,7 @@ class JobTools:
             Tool(
                 name="job_list",
                 description="List the jobs of the sandbox. "
-                "Processes that a command left running with its output (`server &`) are a job too.",
+                "Processes that a command left in the background with its stdout or stderr open are a job too.",
                 params_type=JobListParams,
                 result_type=JobListing,
                 handler=self._list,
@@ -160,7 +164,9 @@ class JobTools:
             job = self._shell.start(
                 params.command, cwd=path_text(cwd) or None, env=params.env, timeout_seconds=params.timeout_seconds
             )
-            return ToolResult.ok(_info(JobState(job.id, running=True)), f"Started job {job.id}.")
+            return ToolResult.ok(
+                _info(JobState(job.id, running=True, command=params.command)), f"Started job {job.id}."
+            )
 
         return settled(call)
 
@@ -185,7 +191,8 @@ class JobTools:
 
         def call() -> ToolResult[JobListing]:
             jobs = tuple(map(_info, self._shell.jobs()))
-            return ToolResult.ok(JobListing(jobs), "\n".join(map(_line, jobs)) or "There are no jobs.")
+            lines = [f"{_line(job)} {job.command}" for job in jobs]
+            return ToolResult.ok(JobListing(jobs), "\n".join(lines) or "There are no jobs.")
 
         return settled(call)
 
@@ -214,7 +221,9 @@ def _waited(job: Job, seconds: float) -> JobState:
 
 def _info(state: JobState) -> JobInfo:
     code = limits.TIMEOUT_EXIT_CODE if state.timed_out else state.exit_code
-    return JobInfo(state.id, state.running, code, state.timed_out)
+    command = printable(shlex.join(state.command))
+    command = command if len(command) <= _COMMAND else f"{command[: _COMMAND - 1]}…"
+    return JobInfo(state.id, command, state.running, code, state.timed_out)
 
 
 def _line(info: JobInfo) -> str:

@@ -25,10 +25,14 @@ _NUMBERS = {"stdout": STDOUT, "stderr": STDERR}
 
 @dataclass(slots=True)
 class Captured:
-    """The output of the commands of one call: the first MiB of each stream, and how many bytes it had."""
+    """The output of the commands of one call: the first MiB of each stream, and how many bytes it had.
+
+    ``left_jobs``: ids of jobs, see ExecutionResult.
+    """
 
     first: dict[StreamName, bytearray] = field(default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()})
     total: dict[StreamName, int] = field(default_factory=lambda: {"stdout": 0, "stderr": 0})
+    left_jobs: list[str] = field(default_factory=list)
 
     def take(self, stream: StreamName, data: bytes) -> None:
         """Add output."""
@@ -75,6 +79,8 @@ class KeepingShell:
                     budget.take(_NUMBERS[chunk.stream], chunk.data)
                     captured.take(chunk.stream, chunk.data)
             ended = stream.result
+        if ended.left_job is not None:
+            captured.left_jobs.append(ended.left_job)
         kept = budget.kept()
         return ExecutionResult(
             exit_code=ended.exit_code,

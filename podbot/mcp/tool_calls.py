@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -106,7 +106,7 @@ class ToolCalls:
             result = held.tools[name].invoke(arguments)
         finally:
             CAPTURED.reset(token)
-        return _outcome(result, held.handle, _kept(held, name, captured, result))
+        return _outcome(result, held.handle, _kept(held, name, captured, result), captured.left_jobs)
 
 
 def _kept(held: HeldSandbox, name: str, captured: Captured, result: ToolResult[Any]) -> tuple[KeptText, ...]:
@@ -119,6 +119,11 @@ def _kept(held: HeldSandbox, name: str, captured: Captured, result: ToolResult[A
     return tuple(kept)
 
 
-def _outcome(result: ToolResult[Any], handle: str = "", kept: tuple[KeptText, ...] = ()) -> Outcome:
+def _outcome(
+    result: ToolResult[Any], handle: str = "", kept: tuple[KeptText, ...] = (), left_jobs: Sequence[str] = ()
+) -> Outcome:
     value = None if result.value is None else as_json(result.value)
-    return Outcome(result.render(), value, result.success, handle, kept)
+    left = "".join(
+        f"\n\nWhat it left in the background is job {job}: see job_output and job_kill." for job in left_jobs
+    )
+    return Outcome(result.render() + left, value, result.success, handle, kept)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import signal
 import threading
 import time
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from podbot.guest.channel import Channel
     from podbot.tools.files import Files
 
+_LONGEST = 1e9  # seconds, of a timeout
 OUTPUT_LIMIT = 1 << 20  # bytes kept of stdout and of stderr; the rest is read and discarded
 
 
@@ -317,8 +317,8 @@ def _checked(command: Sequence[str], timeout: float | None) -> tuple[str, ...]:
     field, reason = "", ""
     if isinstance(command, str) or not command or not command[0]:
         field, reason = "command", f"{command!r} is not a program and its arguments"
-    elif timeout is not None and not (math.isfinite(timeout) and timeout > 0):
-        field, reason = "timeout", f"{timeout!r} is not a number of seconds above 0"
+    elif timeout is not None and not 0 < timeout <= _LONGEST:
+        field, reason = "timeout", f"{timeout!r} is not a number of seconds from 0 to {_LONGEST:g}"
     if field:
         hint = 'Pass a list, such as ["ls", "-l"]; a shell is ["sh", "-c", "…"].' if field == "command" else ""
         raise InvalidValue(field=field, origin="the caller", reason=reason[:200], hint=hint)

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from podbot.shell.async_calls import AsyncCalls
 from podbot.shell.jobs import ShellJob
 from podbot.shell.output_stream import Stream, Terminal
+from podbot.shell.requests import wait_of
 from podbot.shell.types import BytesResult, Chunk, JobOutput, JobState, StreamName
 
 _READ_SECONDS = 0.25  # within which a cancelled read of a terminal returns
@@ -53,7 +54,7 @@ class AsyncTerminal:
 
     async def read(self, timeout_seconds: float | None = None) -> bytes:
         """See :meth:`TerminalSession.read`. A cancelled read takes no output."""
-        await self._await_output(timeout_seconds)
+        await self._await_output(wait_of(timeout_seconds))
         piece = self._terminal.taken()
         return b"" if piece is None else piece[1]
 
@@ -71,7 +72,7 @@ class AsyncTerminal:
 
     async def wait(self, timeout_seconds: float | None = None) -> BytesResult | None:
         """See :meth:`TerminalSession.wait`. Output that a cancelled call has dropped is lost."""
-        end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        end = _end(timeout_seconds)
         while self._terminal.ended is None:
             left = None if end is None else end - time.monotonic()
             if left is not None and left <= 0:
@@ -112,7 +113,7 @@ class AsyncJob:
 
     async def wait(self, timeout_seconds: float | None = None) -> JobState:
         """See :meth:`Job.wait`. It looks at the job every 0.25 s and so keeps no thread busy."""
-        end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        end = _end(timeout_seconds)
         pause = _FIRST_POLL
         while (state := await self.poll()).running:
             left = pause if end is None else min(pause, end - time.monotonic())
@@ -125,3 +126,9 @@ class AsyncJob:
     async def kill(self, number: int | None = None) -> None:
         """See :meth:`Job.kill`. Raises InvalidCommand."""
         await self._calls.call(functools.partial(self._job.kill, number))
+
+
+def _end(timeout_seconds: float | None) -> float | None:
+    """The time of the monotonic clock at which a wait is over. Raises InvalidCommand."""
+    seconds = wait_of(timeout_seconds)
+    return None if seconds is None else time.monotonic() + seconds

@@ -329,7 +329,9 @@ class CommandShell:
             return
         if not self.which(program).found:
             hint = "Name an interpreter that exists, such as interpreter='/bin/sh'."
-            raise InvalidCommand(field="interpreter", value=ascii(program), limit="it does not exist", hint=hint)
+            raise InvalidCommand(
+                field="interpreter", value=ascii(program), limit="it does not exist, or cannot be executed", hint=hint
+            )
         self._interpreters.add(program)
 
     def _unavailable(self, reason: str) -> ShellUnavailable:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -13,7 +14,12 @@ from podbot.shell.types import Job, JobShell
 
 
 class JobShellProtocolTests(ShellProtocolTests):
-    """The tests of a Shell, and those of streams, jobs and terminals."""
+    """The tests of a Shell, and those of streams, jobs and terminals.
+
+    ``jobs_of_the_left``: whether processes that a command leaves with its output open become a job.
+    """
+
+    jobs_of_the_left: ClassVar[bool] = True
 
     def test_it_is_a_job_shell(self, shell: JobShell) -> None:
         assert isinstance(shell, JobShell)
@@ -153,6 +159,34 @@ class JobShellProtocolTests(ShellProtocolTests):
         assert signalled.wait(PATIENCE).exit_code == 3
         state = late.wait(PATIENCE)
         assert (state.timed_out, state.exit_code) == (True, -1)
+
+    def test_a_child_that_is_left_with_the_output_does_not_hold_the_call(self, shell: JobShell) -> None:
+        line = "(while [ ! -e go-on ]; do sleep 0.05; done; echo later; exec sleep 611) & echo $!; exit 5"
+        result = shell.execute(line, timeout_seconds=600)
+        assert (result.exit_code, result.timed_out, result.stdout.strip().isdigit()) == (5, False, True)
+        assert (result.left_job is not None) == self.jobs_of_the_left
+        if result.left_job is None:
+            assert shell.execute(["kill", "-9", result.stdout.strip()]).success
+            return
+        assert result.left_job in [state.id for state in shell.jobs() if state.running]
+        assert shell.execute(["touch", "go-on"]).success
+        job = shell.job(result.left_job)
+        eventually(lambda: job.output().data == b"later\n", what="its output")
+        job.kill()
+        state = job.wait(PATIENCE)
+        assert (state.running, state.exit_code) == (False, 5)
+        eventually(lambda: not shell.execute(["kill", "-0", result.stdout.strip()]).success, what="it to end")
+
+    @pytest.mark.parametrize("seconds", [math.nan, "1", True])
+    def test_a_wait_that_is_no_number_of_seconds(self, shell: JobShell, seconds: Any) -> None:
+        job = shell.start(["true"])
+        with shell.terminal(["true"]) as terminal:
+            for wait in (job.wait, terminal.read, terminal.wait):
+                with pytest.raises(ValueError, match=r"timeout_seconds.*number of seconds"):
+                    wait(seconds)
+            assert terminal.wait(10**400) is not None
+        assert not job.wait(10**400).running
+        assert job.wait(-1).exit_code == 0
 
     @pytest.mark.parametrize("ident", ["", "x", "-1", "999999", "1.5", "9" * 40])
     def test_a_job_that_is_not_known(self, shell: JobShell, ident: str) -> None:

@@ -9,7 +9,7 @@ from podbot.shell.call import TIMED_OUT, left_job_of, signal_of
 from podbot.shell.output_budget import STDERR, STDOUT
 from podbot.shell.ports import Commands, JobHandle
 from podbot.shell.reconnecting import CommandSource
-from podbot.shell.requests import number_of, signal_number
+from podbot.shell.requests import number_of, signal_number, wait_of
 from podbot.shell.types import JobOutput, JobState, StreamName
 
 _PIECE = 48 * 1024  # bytes that one request asks for, below the 64 KiB of a frame
@@ -58,10 +58,11 @@ class ShellJob:
         return JobOutput(data, begin, at, max(0, begin - asked), complete=over and at >= part.total)
 
     def wait(self, timeout_seconds: float | None = None) -> JobState:
-        """Wait until the job has ended or the time has passed; returns its state."""
+        """Wait until the job has ended or the time has passed; returns its state. Raises InvalidCommand for NaN."""
+        seconds = wait_of(timeout_seconds)
         with self._connection.use() as commands:
             handle = self._handle(commands)
-            handle.wait(timeout_seconds)
+            handle.wait(seconds)
             return state_of(handle.poll())
 
     def kill(self, number: int | None = None) -> None:
@@ -90,10 +91,10 @@ def state_of(job: messages.JobState) -> JobState:
     """A job's state as the shell returns it to callers."""
     ended: Ended | None = job.ended
     if ended is None:
-        return JobState(str(job.job), running=True)
+        return JobState(str(job.job), running=True, command=job.argv)
     code = TIMED_OUT if ended.timed_out else ended.code
     return JobState(
         str(job.job), False, code, signal_of(ended), ended.timed_out, ended.out_of_memory,
         survivors=ended.survivors, forks_refused=ended.forks_refused, disk_full=ended.disk_full,
-        left_job=left_job_of(ended),
+        left_job=left_job_of(ended), command=job.argv,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from podbot.shell.call import Call, bytes_result
 from podbot.shell.live import Live, Start
 from podbot.shell.output_budget import STDERR
 from podbot.shell.reconnecting import BROKEN
-from podbot.shell.requests import signal_number, size_of
+from podbot.shell.requests import signal_number, size_of, wait_of
 from podbot.shell.types import BytesResult, Chunk
 
 
@@ -59,7 +59,7 @@ class Terminal(Live):
 
     def read(self, timeout_seconds: float | None = None) -> bytes:
         """At least one byte of its output; ``b""`` when the command has ended or the time has passed."""
-        piece = self.next(timeout_seconds)
+        piece = self.next(wait_of(timeout_seconds))
         return b"" if piece is None else piece[1]
 
     def resize(self, columns: int, rows: int) -> None:
@@ -72,5 +72,5 @@ class Terminal(Live):
 
     def wait(self, timeout_seconds: float | None = None) -> BytesResult | None:
         """Wait for the command's end and drop its output; None when the time has passed first."""
-        self.drop_output(timeout_seconds)
+        self.drop_output(wait_of(timeout_seconds))
         return None if self.ended is None else bytes_result(self.call, self.ended)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import posixpath
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +9,7 @@ from podbot.errors import InvalidCommand, InvalidWorkingDirectory
 from podbot.shell.shell_limits import ShellLimits
 
 SHELL = "/bin/sh"  # runs a command that is a string
+_LONG_WAIT = 1e6  # seconds; the kernel accepts no timeout above 2^31 ms
 _PATH = 4096  # characters of a path
 _SHOWN = 60  # characters of an invalid value that a message shows
 
@@ -45,11 +45,20 @@ def timeout_of(seconds: object, limits: ShellLimits) -> float:
     """A time limit in seconds. Raises InvalidCommand."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         raise _invalid("timeout_seconds", seconds, "it is a number of seconds")
-    if not (math.isfinite(seconds) and limits.min_timeout <= seconds <= limits.max_timeout):
+    if not limits.min_timeout <= seconds <= limits.max_timeout:  # neither for NaN nor for an int too large for a float
         limit = f"it goes from {limits.min_timeout:g} to {limits.max_timeout:g} seconds"
         hint = "A command that takes longer can run in the background: start()."
         raise _invalid("timeout_seconds", seconds, limit, hint)
     return float(seconds)
+
+
+def wait_of(seconds: object) -> float | None:
+    """How long to wait, in seconds; None is no limit, nor is more than 11 days. Raises InvalidCommand."""
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds != seconds:  # noqa: PLR0124 - NaN
+        raise _invalid("timeout_seconds", seconds, "it is a number of seconds, or None for no limit")
+    return max(0.0, float(seconds)) if seconds < _LONG_WAIT else None
 
 
 def env_of(env: object, mode: object, limits: ShellLimits) -> Mapping[str, str]:
@@ -189,8 +198,9 @@ def _check_encodable(field: str, value: str) -> None:
 
 
 def _invalid(field: str, value: object, limit: str, hint: str = "") -> InvalidCommand:
-    # A variable's value may be a secret, and is never shown.
-    shown = "what it is" if field.startswith("env ") else _short(value)
+    shown = _short(value)
+    if field.startswith("env "):  # a variable's value may be a secret, and is never shown
+        shown = "that value" if isinstance(value, str) else f"of type {type(value).__name__}"
     return InvalidCommand(field=field, value=shown, limit=limit, hint=hint)
 
 

@@ -73,6 +73,8 @@ class Chunk:
 class JobState:
     """A background command. ``exit_code`` is None while it runs; otherwise as in ExecutionResult.
 
+    ``command``: its first words, each cut after 200 characters; a string was run by ``/bin/sh -c``.
+
     ``survivors``: the number of its processes that KILL did not end; they wait in the kernel and may run again.
     ``disk_full``: of the sandbox's own files; the workspace's file system is not checked when a job ends.
     ``left_job``: as in ExecutionResult. A job of what a command left has that command's status.
@@ -88,6 +90,7 @@ class JobState:
     forks_refused: int = 0
     disk_full: bool = False
     left_job: str | None = None
+    command: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, frozen=True)

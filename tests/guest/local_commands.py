@@ -42,7 +42,7 @@ def shell(channel: Channel, line: str, **options: Any) -> tuple[Ended, bytes, by
 
 
 def before_its_deadline(
-    channel: Channel, line: str, happened: Callable[[bytes], bool], *, term_grace: float = 2.0
+    channel: Channel, line: str, happened: Callable[[bytes], bool], *, term_grace: float = 2.0, **options: Any
 ) -> tuple[Ended, bytes]:
     """The end and the output of a command whose deadline passes after something that its output shows.
 
@@ -50,7 +50,7 @@ def before_its_deadline(
     grace in the same measure, until it has happened. If it never happens, the last attempt is returned.
     """
     for factor in (1, 10, 100):
-        ended, out, _ = shell(channel, line, deadline=0.3 * factor, term_grace=term_grace * factor)
+        ended, out, _ = shell(channel, line, deadline=0.3 * factor, term_grace=term_grace * factor, **options)
         if happened(out):
             break
     return ended, out

@@ -293,7 +293,32 @@ async def test_a_job_that_is_waited_for(served: Served) -> None:
         ]
         found = await client.call_tool("job_output", {"job": job, "wait_seconds": 60})
         assert value_of(found)["text"] == "done\n"
-        assert value_of(found)["job"] == {"job": job, "running": False, "exit_code": 3, "timed_out": False}
+        assert value_of(found)["job"] == {
+            "job": job,
+            "command": "sh -c 'sleep 0.1; echo done; exit 3'",
+            "running": False,
+            "exit_code": 3,
+            "timed_out": False,
+        }
+
+
+async def test_what_a_command_leaves_in_the_background_is_named_and_is_a_job(served: Served) -> None:
+    line = f"sleep 600 & # {'x' * 100}\necho started"
+    async with Client(served.server()) as client:
+        ran = await client.call_tool("shell_execute", {"command": ["sh", "-c", line]})
+        (listed,) = value_of(await client.call_tool("job_list"))["jobs"]
+        assert listed == {
+            "job": listed["job"],
+            "command": f"sh -c 'sleep 600 & # {'x' * 100}"[:79] + "…",
+            "running": True,
+            "exit_code": None,
+            "timed_out": False,
+        }
+        assert f"\n\nWhat it left in the background is job {listed['job']}: see job_output" in text_of(ran)
+        killed = value_of(await client.call_tool("job_kill", {"job": listed["job"]}))
+        assert not killed["running"]
+        ran = await client.call_tool("shell_execute", {"command": ["echo", "all"]})
+        assert "in the background" not in text_of(ran)
 
 
 async def test_a_read_only_server_has_only_tools_that_read(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import fcntl
 import functools
 import os
 import pty
+import select
 import struct
 import subprocess
 import termios
@@ -45,24 +46,31 @@ def run(peer: ExecPeer, *, stdout_first: int = 0) -> int:
         assert child.stdout is not None
         assert child.stderr is not None
         delivered = threading.Event()
+        ended = os.pidfd_open(child.pid)
+        out, err = (child.stdout.fileno(), ended), (child.stderr.fileno(), ended)
         threads = [
-            threading.Thread(target=_copied, args=(peer, STDOUT, child.stdout.fileno(), delivered, stdout_first)),
-            threading.Thread(target=_copied_after, args=(delivered, peer, STDERR, child.stderr.fileno())),
+            threading.Thread(target=_copied, args=(peer, STDOUT, out, delivered, stdout_first)),
+            threading.Thread(target=_copied_after, args=(delivered, peer, STDERR, err)),
         ]
         threads.append(threading.Thread(target=_fed, args=(peer, child.stdin), daemon=True))
         for thread in threads:
             thread.start()
         for thread in threads[:2]:
             thread.join()
+        os.close(ended)
         code = child.wait()
     return code if code >= 0 else 128 - code
 
 
-def _copied(peer: ExecPeer, stream: int, descriptor: int, delivered: threading.Event, enough: int = 0) -> None:
-    """Deliver a stream; ``delivered`` is set after ``enough`` bytes, and at its end."""
+def _copied(peer: ExecPeer, stream: int, source: tuple[int, int], delivered: threading.Event, enough: int = 0) -> None:
+    """Deliver a stream; ``delivered`` is set after ``enough`` bytes, and at its end.
+
+    ``source``: its descriptor, and one that is readable when the command has ended. Like an engine's monitor this does
+    not wait for processes that the command has left.
+    """
     total = 0
     try:
-        while data := os.read(descriptor, 8192):
+        while data := _read(*source):
             if total >= enough:
                 delivered.set()
             peer.write(stream, data)
@@ -73,9 +81,14 @@ def _copied(peer: ExecPeer, stream: int, descriptor: int, delivered: threading.E
         delivered.set()
 
 
-def _copied_after(before: threading.Event, peer: ExecPeer, stream: int, descriptor: int) -> None:
+def _read(descriptor: int, ended: int) -> bytes:
+    ready, _, _ = select.select([descriptor, ended], [], [])
+    return os.read(descriptor, 8192) if descriptor in ready else b""
+
+
+def _copied_after(before: threading.Event, peer: ExecPeer, stream: int, source: tuple[int, int]) -> None:
     before.wait()
-    _copied(peer, stream, descriptor, threading.Event())
+    _copied(peer, stream, source, threading.Event())
 
 
 def _fed(peer: ExecPeer, pipe: object) -> None:

@@ -18,6 +18,8 @@ from tests.waiting import HANG, pause
 
 
 class TestEngineCommands(JobShellProtocolTests):
+    jobs_of_the_left = False
+
     @pytest.fixture(autouse=True)
     def root(self) -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="podbot-shell-") as root:

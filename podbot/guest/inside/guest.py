@@ -23,8 +23,8 @@ _SHELLS = ("/bin/bash", "/usr/bin/bash", "/bin/sh", "/usr/bin/sh")
 
 
 class Guest:
-    """``commands``: those that run, by the pid of their first process. ``left``: those that have ended and left
-    processes, which are jobs. ``ending``: exit when none is left of both."""
+    """``commands``: those that run, by the pid of their first process. ``ended``: those of which that has ended, and
+    whose output is not read yet, or has become a job. ``ending``: exit when no process is left of any."""
 
     def __init__(self) -> None:
         self.counters = processes.Counters()
@@ -34,7 +34,7 @@ class Guest:
         self.jobs = Jobs()
         self.loop = Loop(self._ended)
         self.commands: dict[int, Command] = {}
-        self.left: list[Command] = []
+        self.ended: list[Command] = []
         self.ending = False
         self.leave_at = 0.0  # time of the monotonic clock at which the sandbox ends at the latest; 0: it is not ending
 
@@ -43,31 +43,33 @@ class Guest:
         self.commands[command.pid] = command
 
     def adopt(self, command: Command) -> Job | None:
-        """Make a job of the processes that a command left running with its output. None: there are too many of them."""
+        """Make a job of the processes that a command left with its output open. None: there are too many such jobs."""
         job = self.jobs.adopt(command.words, command.keep_left)
         if job is not None:
             job.command = command
-            self.left.append(command)
         return job
 
     def _ended(self, pid: int, status: int) -> None:
-        command = self.commands.get(pid)
+        command = self.commands.pop(pid, None)  # the next process may get the same pid
         if command is not None:
+            self.ended.append(command)
             attempt(command, command.exited, status)
             self._settle()
 
     def _settle(self) -> None:
-        """Forget the commands that have ended. Stop the loop if the guest is ending and none is left."""
-        for pid in [pid for pid, command in self.commands.items() if not command.running and not command.stopping]:
-            del self.commands[pid]
-        self.left = [command for command in self.left if not command.reported]
-        if self.ending and not self.commands and not self.left:
-            self.loop.over = True
+        """Forget the commands whose end is reported. Stop the loop if the guest is ending and no process is left."""
+        self.commands = {pid: command for pid, command in self.commands.items() if not command.reported}
+        self.ended = [command for command in self.ended if not command.reported]
+        if self.ending:
+            self.loop.over = not any(command.running or command.stopping for command in self._known())
+
+    def _known(self) -> list[Command]:
+        return [*self.commands.values(), *self.ended]
 
     def end(self) -> None:
         """Terminate all commands, including jobs, and then end the guest."""
         self.ending = True
-        for command in [*self.commands.values(), *self.left]:
+        for command in self._known():
             attempt(command, command.terminate)
         self._watch_end()
 

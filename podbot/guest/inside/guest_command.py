@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from podbot.guest.inside.jobs import Job
 
 _SURE = 5.0  # seconds within which processes must end after KILL
+# Seconds for processes that are about to end with their parent, or to leave its output: a shell redirects the output of
+# a child only in the child. Only a command that leaves something waits.
+_PARTING = 0.05
 _RETRY = 0.1  # seconds before the guest tries again after an unexpected error
 _TERM, _KILL = 15, 9
 _NOT_A_CAUSE = (0, 126, 127)  # the statuses of a command that ended well, or did not start
 
 
 class Command:
-    """A program from its start to its end, and then the processes that it left running with its output, as a job.
+    """A program from its start to its end, and then the processes that it left with its output open, as a job.
 
     ``started``: time of the monotonic clock. ``adopt``: makes that job, or returns None.
     """
@@ -46,7 +49,7 @@ class Command:
         self.status = -1
         self.running = self.timed_out = self.stopping = self.reported = False
         self.adopted = False  # whether it is what the command left
-        self.kill_at = self.pause = self.seconds = 0.0
+        self.kill_at = self.pause = self.seconds = self.part_until = 0.0
         self.survivors = 0
         self.known: dict[int, int] = {}
         try:
@@ -155,10 +158,11 @@ class Command:
         self._report()
 
     def exited(self, status: int) -> None:
-        """Called when its first process has ended. Output printed before that is still read; later output is not."""
+        """Called when its first process has ended. Output printed before that is still read as the command's."""
         self.running, self.status = False, status
         self.loop.cancel((self, "deadline"))
-        self.seconds = time.monotonic() - self.started
+        now = time.monotonic()
+        self.seconds, self.part_until = now - self.started, now + _PARTING
         if self.stopping:
             self.loop.after(0, (self, "members"), self._await_members)
         self.streams.finish()
@@ -167,28 +171,34 @@ class Command:
     def _report(self) -> None:
         if self.running or self.streams.is_open or self.stopping or self.reported:
             return
+        left = self.streams.keep_open and self.streams.is_kept_open()
+        if left and self.streams.are_held() and time.monotonic() < self.part_until:
+            self.loop.after(0.005, (self, "parting"), self._report)
+            return
         self.reported = True
-        for name in ("deadline", "members"):
+        for name in ("deadline", "members", "parting"):
             self.loop.cancel((self, name))
-        job = self.adopt(self) if self.streams.kept_open and self.streams.keep_open else None
+        job = self.adopt(self) if left else None
         if job is None and self.streams.kept_open:
             self.streams.close()
         try:
             self.streams.sink.ended(self._outcome(0 if job is None else job.number))
         finally:
             if job is not None:
-                self.adopted, self.reported, self.seconds = True, False, 0.0
+                self.adopted, self.reported = True, False
+                self.started, self.seconds, self.counts_before = time.monotonic(), 0.0, self.counters.counts()
                 self.streams.go_on(job)
 
     def _outcome(self, left_job: int) -> dict[str, Any]:
         code, number = processes.outcome(self.status) if self.status >= 0 else (128 + _KILL, _KILL)
         kills, forks = self.counters.since(self.counts_before)
-        failed = code not in _NOT_A_CAUSE and not self.timed_out
+        # The status is the command's, which says nothing of the end of what it left.
+        failed = code not in _NOT_A_CAUSE and not self.timed_out and not self.adopted
         return {
             "code": code,
             "signal": number,
             "timed_out": self.timed_out,
-            "out_of_memory": code == 128 + _KILL and kills > 0,
+            "out_of_memory": failed and code == 128 + _KILL and kills > 0,
             "seconds": self.seconds or time.monotonic() - self.started,
             "survivors": self.survivors,
             "memory_kills": kills,

@@ -46,13 +46,15 @@ class JobRequests:
     def _act(self, operation: object, job: Job, request: dict[str, Any]) -> None:
         if operation == "forget":
             self.jobs.forget(job.number)
-        elif job.command is not None and operation == "terminate":
-            job.command.terminate()
-        elif job.command is not None and operation == "signal":
-            number = request["number"]
-            if not processes.is_signal(number):
-                raise Refusal("signal", str(number), "it is not a number from 1 to 64")
-            job.command.send_signal(number)
+        elif operation == "signal" and not processes.is_signal(request["number"]):
+            raise Refusal("signal", str(request["number"]), "it is not a number from 1 to 64")
+        elif operation in ("terminate", "signal"):
+            # What an ended job has left is another job of the same command.
+            if job.command is not None and job.outcome is None:
+                if operation == "terminate":
+                    job.command.terminate()
+                else:
+                    job.command.send_signal(request["number"])
         elif operation not in ("poll", "wait"):
             raise Refusal("op", str(operation)[:40], "there is no such operation")
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_AT_ONCE = 64  # jobs that the guest remembers, running or ended
-_LEFT_AT_ONCE = 32  # the same, of those that are what commands left
+_AT_ONCE = 64  # jobs that were started and that the guest remembers, running or ended
+_LEFT_AT_ONCE = 16  # the same, of those that are what commands left
 _KEPT = 16 << 20  # bytes of each stream that one job may keep
 _ROOM = 1 << 16
 _WAITS = 1024  # requests that may wait for the end of one job
@@ -121,12 +121,14 @@ class Jobs:
     def _has_room(self, most: int, *, left: bool) -> bool:
         """Whether one more job may run. The oldest that has ended is forgotten for it.
 
-        What commands left is counted by itself, so that it takes no job's place.
+        What commands left is counted by itself, so that it takes no job's place. Of it, one that printed nothing is
+        forgotten first: it often was a process that ended a moment after its parent.
         """
-        alike = [number for number, job in self._jobs.items() if job.left == left]
-        ended = [number for number in alike if self._jobs[number].outcome is not None]
+        alike = [job for job in self._jobs.values() if job.left == left]
+        ended = [job for job in alike if job.outcome is not None]
+        silent = [job for job in ended if left and not job.streams[1].total + job.streams[2].total]
         if len(alike) >= most and ended:
-            del self._jobs[ended[0]]
+            del self._jobs[(silent or ended)[0].number]
         return len(alike) < most or bool(ended)
 
     def get(self, number: Any) -> Job:

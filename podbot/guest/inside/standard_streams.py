@@ -80,8 +80,8 @@ class Sink:
 class Streams:
     """``on_end`` is called each time an output stream has ended; ``is_open``: whether another one is still open.
 
-    ``fail`` is called after an unexpected error. ``kept_open``: with ``keep_open``, the pipes that other processes
-    hold open when the command has ended and its output was read, as ``outputs``; without it, these are closed.
+    ``fail`` is called after an unexpected error. ``kept_open``: with ``keep_open``, the pipes of an ended command,
+    whose own output was read, that other processes have open or have printed to, as ``outputs``; else these are closed.
     """
 
     def __init__(self, loop: Loop, sink: Sink, on_end: Callable[[], None], fail: Callable[[], None]) -> None:
@@ -195,7 +195,7 @@ class Streams:
         if self.terminal is not None:
             self.stdin, self.terminal = -1, None
             self._drop_input()
-        if self.keep_open and _is_held(fd):
+        if self.keep_open and (_is_held(fd) or _available(fd)):
             self.kept_open[stream] = fd
         else:
             os.close(fd)
@@ -317,7 +317,7 @@ class Streams:
             self.terminal.resize(columns, rows)
 
     def finish(self) -> None:
-        """Called when the command has ended. Output that was printed before is still read; later output is not."""
+        """Called when the command has ended. Only output that was printed before is still read as its own."""
         self.running = False
         if self.terminal is None:
             self._close_input()
@@ -339,8 +339,19 @@ class Streams:
         else:
             self._close_output(1)
 
+    def is_kept_open(self) -> bool:
+        """Whether anything is to be expected of the pipes in ``kept_open``. Closes those of which nothing is."""
+        for stream, fd in list(self.kept_open.items()):
+            if not _is_held(fd) and not _available(fd):
+                os.close(self.kept_open.pop(stream))
+        return bool(self.kept_open)
+
+    def are_held(self) -> bool:
+        """Whether any process has one of the pipes in ``kept_open`` open for writing."""
+        return any(map(_is_held, self.kept_open.values()))
+
     def go_on(self, sink: Sink) -> None:
-        """Read the pipes that are held, for another sink, until no process holds them."""
+        """Read the pipes in ``kept_open``, for another sink, until no process has them open."""
         self.sink = sink
         self.outputs, self.kept_open, self.keep_open = self.kept_open, {}, False
         self.resume()
