@@ -57,6 +57,8 @@ def test_it_is_the_main_process_and_is_reached_by_its_socket(shared_world: World
         assert guest[1] == "1"
         assert channel.guest.pid == int(guest[0])
         assert channel.guest.cwd == box.run(["pwd"], capture=True).stdout.strip()
+        parent = box.run(["sh", "-c", "tr '\\0' ' ' < /proc/$PPID/cmdline"], capture=True).stdout
+        assert "guest.py serve" in parent
 
 
 def test_a_command_has_what_one_of_the_engine_has(box: podbot.Sandbox) -> None:

@@ -239,6 +239,21 @@ def test_a_container_that_is_stopped_paused_or_gone(containers: Containers, cont
             fresh.execute(["true"])
 
 
+def test_a_session_that_is_paused_while_its_shell_is_connected(shared_world: World) -> None:
+    with sandbox(shared_world) as box, box.shell as shell:
+        check_connection(shell)
+        paused = shared_world.podman("pause", box.name)
+        if paused.returncode:
+            assert ROOTLESS, paused.stderr  # on cgroup v1 only root can pause
+            return
+        try:
+            with pytest.raises(RuntimeError, match="paused"):
+                shell.execute(["true"], timeout_seconds=1)
+        finally:
+            shared_world.podman("unpause", box.name)
+        assert shell.execute(["true"]).success
+
+
 def test_an_image_with_python_and_no_shell(containers: Containers) -> None:
     name = containers.start(*WITHOUT_SH)
     with containers.shell(name) as shell:
@@ -356,6 +371,9 @@ def test_killed_for_memory(containers: Containers, options: tuple[str, ...]) -> 
             return
         result = shell.execute(["tail", "/dev/zero"], timeout_seconds=60)  # it keeps the whole line
         assert (result.exit_code, result.signal, result.out_of_memory) == (137, signal.SIGKILL, True)
+        assert result.memory_kills > 0
+        job = shell.start(["tail", "/dev/zero"]).wait(60)
+        assert (job.running, job.exit_code, job.out_of_memory, job.memory_kills > 0) == (False, 137, True, True)
         assert not shell.execute("kill -9 $$").out_of_memory
     with containers.shell(name) as fresh:  # the kernel has counted a kill before the first command
         assert not fresh.execute("kill -9 $$").out_of_memory

@@ -25,6 +25,7 @@ SAID = [
     (frames.STDIN_CREDIT, RUNNING, frames.NUMBER.pack(1)),
     (frames.ENDED, RUNNING, ENDED),
     (frames.ENDED, RUNNING, {**ENDED, "code": 137, "signal": 9}),
+    (frames.ENDED, RUNNING, {**ENDED, "left_job": 4294967296000}),
     (frames.JOB_ANSWER, LIST, {"jobs": [JOB], "more": False}),
     (frames.JOB_ANSWER, LIST, JOB),
     (frames.JOB_DATA, OUTPUT, frames.DATA.pack(0, 4) + b"text"),

@@ -73,10 +73,11 @@ class ExecutionResult(_Printed):
     ``stdout``, ``stderr``: its output, empty when it was not captured; bytes that are not UTF-8 became replacement
     characters. ``cwd``: the directory inside. ``truncated``: some of the output is missing. ``signal``: the signal
     that killed it, or by which podbot ended it, else None. ``out_of_memory``: the kernel killed it because the
-    sandbox's memory was used up. ``forks_refused``: how many new processes it refused the sandbox meanwhile, because
-    of the limit of processes. ``disk_full``: the command failed, and then a file system was full that it could write
-    to. ``left_job``: the id of the job of processes that it left with its output open, or None. ``print`` shows all
-    of it that a person wants to see.
+    sandbox's memory was used up. ``memory_kills``: how many processes of the sandbox it killed for that meanwhile.
+    ``forks_refused``: how many new processes it refused the sandbox meanwhile, because of the limit of processes.
+    ``disk_full``: the command failed, and then a file system was full that it could write to. ``left_job``: the id of
+    the job of processes that it left with its output open, or None. ``print`` shows all of it that a person wants to
+    see.
     """
 
     exit_code: int
@@ -89,6 +90,7 @@ class ExecutionResult(_Printed):
     timed_out: bool = False
     signal: int | None = None
     out_of_memory: bool = False
+    memory_kills: int = 0
     forks_refused: int = 0
     disk_full: bool = False
     left_job: str | None = None
@@ -108,6 +110,7 @@ class BytesResult(_Printed):
     timed_out: bool = False
     signal: int | None = None
     out_of_memory: bool = False
+    memory_kills: int = 0
     forks_refused: int = 0
     disk_full: bool = False
     left_job: str | None = None

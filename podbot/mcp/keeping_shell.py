@@ -93,6 +93,7 @@ class KeepingShell:
             timed_out=ended.timed_out,
             signal=ended.signal,
             out_of_memory=ended.out_of_memory,
+            memory_kills=ended.memory_kills,
             forks_refused=ended.forks_refused,
             disk_full=ended.disk_full,
             left_job=ended.left_job,

@@ -172,6 +172,7 @@ class Sandbox:
             "timed_out": timed_out,
             "signal": status.signal,
             "out_of_memory": status.out_of_memory,
+            "memory_kills": status.memory_kills,
             "forks_refused": status.forks_refused,
             "disk_full": disk_full,
         }

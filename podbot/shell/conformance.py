@@ -16,7 +16,7 @@ import signal
 import threading
 import time
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -108,6 +108,22 @@ class ShellArgumentTests:
         with pytest.raises(ValueError, match="env") as caught:
             shell.execute(["true"], env={"TOKEN": "hush\0hush"})
         assert "hush" not in str(caught.value)
+
+    def test_a_message_names_the_value_and_the_limit(self, shell: Shell) -> None:
+        wrong: Any = 5
+        calls: tuple[tuple[Callable[[], object], str], ...] = (
+            (lambda: shell.execute_script("x" * 262_145, interpreter="/bin/sh"), "262145 bytes.*262144 bytes"),
+            (lambda: shell.execute_script("true", interpreter="y" * 256), "yyy.*255 characters"),
+            (lambda: shell.execute(["true"], cwd="z" * 5000), "zzz.*4096 characters"),
+            (lambda: shell.execute(["true"], cwd="a\0b"), r"a\\x00b.*no NUL"),
+            (lambda: shell.execute(["true"], env={"A": "x" * 131_070}), "131073 bytes.*131072"),
+            (lambda: shell.execute(["true"], env={"A": wrong}), "'A'.*of type int.*a string"),
+            (lambda: shell.execute(["true", "a\0b"]), r"a\\x00b.*NUL"),
+            (lambda: shell.execute(["true"], timeout_seconds=math.nan), r"nan.*0\.1 to 600 seconds"),
+        )
+        for call, words in calls:
+            with pytest.raises(ValueError, match=words):
+                call()
 
     def test_an_unknown_mode(self, shell: Shell) -> None:
         mode: Any = "merge"

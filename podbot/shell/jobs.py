@@ -94,7 +94,16 @@ def state_of(job: messages.JobState) -> JobState:
         return JobState(str(job.job), running=True, command=job.argv)
     code = TIMED_OUT if ended.timed_out else ended.code
     return JobState(
-        str(job.job), False, code, signal_of(ended), ended.timed_out, ended.out_of_memory,
-        survivors=ended.survivors, forks_refused=ended.forks_refused, disk_full=ended.disk_full,
-        left_job=left_job_of(ended), command=job.argv,
-    )  # fmt: skip
+        str(job.job),
+        running=False,
+        exit_code=code,
+        signal=signal_of(ended),
+        timed_out=ended.timed_out,
+        out_of_memory=ended.out_of_memory,
+        survivors=ended.survivors,
+        memory_kills=ended.memory_kills,
+        forks_refused=ended.forks_refused,
+        disk_full=ended.disk_full,
+        left_job=left_job_of(ended),
+        command=job.argv,
+    )

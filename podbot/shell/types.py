@@ -87,6 +87,7 @@ class JobState:
     timed_out: bool = False
     out_of_memory: bool = False
     survivors: int = 0
+    memory_kills: int = 0
     forks_refused: int = 0
     disk_full: bool = False
     left_job: str | None = None

@@ -16,7 +16,10 @@ FACTS = {
     "version": frames.VERSION, "python": "3.11.2", "uid": 0, "gid": 0, "pid": 2,
     "cwd": "/", "root": "/", "shell": "/bin/sh", "path": "/bin", "home": "/root",
 }  # fmt: skip
-ENDED = {"code": 0, "signal": None, "timed_out": False, "out_of_memory": False, "seconds": 0.1, "survivors": 0}
+ENDED = {
+    "code": 0, "signal": None, "timed_out": False, "out_of_memory": False, "seconds": 0.1, "survivors": 0,
+    "memory_kills": 0, "forks_refused": 0, "disk_full": False, "left_job": 0,
+}  # fmt: skip
 LONG = 60.0  # seconds for what must come
 PATIENT = Patience(greeting=LONG, silence=LONG, answer=LONG)
 

@@ -151,6 +151,7 @@ PROTOCOL: dict[str, Script] = {
     "ended with code 256": answers(STARTED, (frames.ENDED, {**ENDED, "code": 256})),
     "ended by signal 99": answers(STARTED, (frames.ENDED, {**ENDED, "signal": 99})),
     "ended after NaN seconds": answers(STARTED, (frames.ENDED, {**ENDED, "seconds": float("nan")})),
+    "ended, and left job -1": answers(STARTED, (frames.ENDED, {**ENDED, "left_job": -1})),
     "ended in no JSON": answers(STARTED, (frames.ENDED, b"\0")),
     "credit that was not used": answers(STARTED, (frames.STDIN_CREDIT, frames.NUMBER.pack(1))),
     "credit of 4 GiB": answers(STARTED, (frames.STDIN_CREDIT, frames.NUMBER.pack(2**32 - 1))),

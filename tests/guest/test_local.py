@@ -261,6 +261,32 @@ def test_what_a_command_leaves_behind_does_not_hold_its_end(channel: Channel) ->
         os.kill(int(out.partition(b"pid ")[2].split()[0]), signal.SIGKILL)
 
 
+def test_no_process_of_a_command_stays_a_zombie(guest: LocalGuest) -> None:
+    channel = guest.channel
+    for line in ("exit 3", "kill -9 $$", "sleep 600 & exit 0", "setsid sleep 600 & kill $!"):
+        shell(channel, line, keep_left=100)
+        job = channel.attach(channel.start(GuestCommand(("sh", "-c", line), keep=1, keep_left=100)).job)
+        assert job.wait(HANG) is not None
+    run(channel, "no-such-program")
+    shell(channel, "sleep 600", deadline=0.1)
+    channel.start(GuestCommand(("sleep", "600")), Printed()).abandon()
+    for state in channel.jobs():
+        channel.attach(state.job).kill()
+        assert channel.attach(state.job).wait(HANG) is not None
+    wait_until(lambda: not children(guest.pid))
+
+
+def children(parent: int) -> list[str]:
+    """The state of each child of a process; Z is a zombie."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, ppid, *_ = path.read_text().rpartition(")")[2].split()
+            if int(ppid) == parent:
+                found.append(state)
+    return found
+
+
 def test_what_was_printed_right_before_the_end_arrives(channel: Channel) -> None:
     for _ in range(20):
         assert len(run(channel, "head", "-c", "60000", "/dev/zero")[1]) == 60_000

@@ -42,6 +42,7 @@ def test_an_end_is_read() -> None:
     assert messages.ended_from(_said({**ENDED, "disk_full": True})).disk_full
     with pytest.raises(messages.Malformed):
         messages.ended_from(_said({**ENDED, "disk_full": 1}))
+    assert messages.ended_from(_said({**ENDED, "left_job": 5})).left_job == 5
     killed = messages.ended_from(_said({**ENDED, "code": 137, "signal": 9, "timed_out": True}))
     assert (killed.code, killed.signal, killed.timed_out) == (137, 9, True)
 
@@ -52,6 +53,7 @@ def test_an_end_is_read() -> None:
         ("code", 256), ("code", -1), ("code", "0"), ("code", True), ("code", None), ("signal", 0), ("signal", 65),
         ("timed_out", 1), ("timed_out", None), ("seconds", -1), ("seconds", "1"), ("seconds", float("nan")),
         ("seconds", 1e300), ("survivors", 1 << 30), ("survivors", -1),
+        ("left_job", -1), ("left_job", 1 << 70), ("left_job", "1"), ("left_job", True), ("memory_kills", -1),
     ],
 )  # fmt: skip
 def test_an_end_that_cannot_be_is_refused(name: str, value: object) -> None:
