@@ -19,7 +19,7 @@ from podbot.guest import frames
 from podbot.guest.link import Link, Patience, as_text
 from podbot.guest.messages import Malformed
 
-_READ = 1 << 18
+_READ = 1 << 17  # of twice as much, malloc maps and unmaps the memory at each receive: 15 us instead of 3
 _JUNK = 10_000  # consecutive unrequested frames that end the channel
 _ASK_AGAIN = 0.05  # seconds, if a ping could not be sent
 _IDS = (1 << 32) - 1

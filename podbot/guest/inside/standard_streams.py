@@ -162,9 +162,9 @@ class Streams:
         try:
             data = os.read(fd, room)
         except BlockingIOError:
-            if stream not in self.left:
-                return
-            data = b""  # another process inside has read it
+            if stream in self.left:  # another process inside has read it
+                self._close_output(stream)
+            return
         except OSError:  # EIO: no process has the terminal open any more
             data = b""
         if not data:
@@ -186,16 +186,17 @@ class Streams:
             self.loop.forget(fd)
             self.loop.after(_TERMINAL_REST, (self, "rest"), self._watch_terminal)
         else:
-            self._close_output(stream)
+            self._close_output(stream, at_end=True)
 
-    def _close_output(self, stream: int) -> None:
+    def _close_output(self, stream: int, *, at_end: bool = False) -> None:
+        """Close a stream, or keep it open. ``at_end``: nothing is to be expected of it."""
         fd = self.outputs.pop(stream)
         self.left.pop(stream, None)
         self.loop.forget(fd)
         if self.terminal is not None:
             self.stdin, self.terminal = -1, None
             self._drop_input()
-        if self.keep_open and (_is_held(fd) or _available(fd)):
+        if self.keep_open and not at_end and (_is_held(fd) or _available(fd)):
             self.kept_open[stream] = fd
         else:
             os.close(fd)
