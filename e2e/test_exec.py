@@ -213,6 +213,30 @@ def test_a_variable_that_is_not_utf_8_arrives_unchanged(shared_world: World, ses
     assert shared_world.podbot("exec", session, "sh", "-c", script).stdout.split() == ["61", "ff", "62"]
 
 
+def test_commands_leave_no_monitor_behind(world: World) -> None:
+    """Issue 32: the guest runs them, so the engine starts no monitor; nor does a podbot that is killed."""
+    workspace = world.workspace()
+    with world.session("sh", "-c", "touch up; exec sleep 600", workspace=workspace) as name:
+        wait_for(lambda: os.path.exists(os.path.join(workspace, "up")), what="the agent, and with it the guest")
+        container = world.inspect(name)["Id"]
+
+        def monitors() -> list[tuple[int, str]]:
+            found = [(pid, words) for pid, words in processes() if container in words]
+            return sorted((pid, words) for pid, words in found if os.path.basename(words.split()[0]) == "conmon")
+
+        before = monitors()
+        assert before, "that of the container itself"
+        for number in range(20):
+            world.podbot("exec", name, "--", "true", check=True)
+            if number == 10:
+                child = world.start("exec", name, "--", "sleep", f"44177.{TAG}")
+                wait_for(lambda: running(f"sleep 44177.{TAG}"), what="the command", child=child)
+                child.kill()
+                child.communicate()
+                wait_for(lambda: not running(f"sleep 44177.{TAG}"), what="the command to end with its podbot")
+            assert monitors() == before
+
+
 def test_monitors_of_the_engine_s_commands_end_after_half_a_minute(world: World) -> None:
     """Issue 29.20: each stayed for the engine's five minutes, hundreds after a loop."""
     world.podman("run", "-d", "--init", "--network", "none", "--name", "e2e-loop", world.image, "sleep", "600")

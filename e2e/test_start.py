@@ -65,6 +65,22 @@ def test_a_stopped_session_has_no_token_and_starts_again(site: Site) -> None:
         assert site.state() == "exited"
 
 
+def test_the_guest_runs_the_commands_of_a_kept_session(world: World) -> None:
+    """A command that the engine runs has no parent inside: its ``$PPID`` is 0."""
+    name = f"start-{uuid.uuid4().hex[:8]}"
+    parent = ("sh", "-c", "tr '\\0' ' ' </proc/$PPID/cmdline")
+    try:
+        kept = world.agent(*parent, flags=("--keep", "--name", name), check=True)
+        assert "guest.py serve" in kept.stdout
+        for _ in range(2):
+            assert world.container(name)["State"] == "exited"
+            world.podbot("start", name, check=True)
+            assert "guest.py serve" in world.podbot("exec", name, "--", *parent, check=True).stdout
+            world.podbot("stop", "--time", "0", name, check=True)
+    finally:
+        world.podbot("stop", "--rm", "--time", "0", name)
+
+
 @contextlib.contextmanager
 def kept_by(world: World, planted: str, *, read_only: bool) -> Iterator[tuple[World, str, str]]:
     """A kept session whose agent got a login and ran ``planted``, in which WS is the workspace."""

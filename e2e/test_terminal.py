@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import hashlib
 import os
+import random
 import re
 import shlex
 import signal
@@ -46,13 +49,22 @@ def test_the_terminal_has_its_first_size(shared_world: World, session: str) -> N
 
 
 def test_the_first_instruction_finds_the_size(shared_world: World, session: str) -> None:
-    """Issue 29.17: it was "0 0" in 1 of 20 commands. `podman exec -it` had it in 60 of 60."""
-    for _ in range(60):
-        child = spawn(shared_world, "exec", session, "stty", "size", size=(37, 91))
-        child.expect(pexpect.EOF)
-        assert child.before == "37 91\r\n"
-        child.close()
-        assert child.exitstatus == 0
+    """Issue 29.17: it was "0 0" in 1 of 20 commands. `podman exec -it` had it in 60 of 60.
+
+    Eight at a time, each on a terminal of another size, are the load.
+    """
+    sizes = random.Random(32)
+    wrong = []
+    for _ in range(25):
+        asked = [(sizes.randrange(5, 200), sizes.randrange(20, 400)) for _ in range(8)]
+        children = [spawn(shared_world, "exec", "-it", session, "--", "stty", "size", size=size) for size in asked]
+        for (rows, columns), child in zip(asked, children, strict=True):
+            child.expect(pexpect.EOF)
+            code = child.wait()
+            child.close()
+            if (child.before, code) != (f"{rows} {columns}\r\n", 0):
+                wrong.append((rows, columns, child.before, code))
+    assert wrong == []
 
 
 def test_the_first_command_of_a_session_finds_the_size(world: World) -> None:
@@ -169,6 +181,43 @@ def test_keys_are_passed_unchanged(shared_world: World, session: str) -> None:
     child.send("\x03\x10\x11\x1a\x1c")  # ctrl-c, ctrl-p ctrl-q (podman's detach keys), ctrl-z, ctrl-backslash
     child.expect(r"003 +020 +021 +032 +034")
     child.expect(pexpect.EOF)
+
+
+def of_bytes(world: World, *args: str) -> pexpect.spawn:
+    return pexpect.spawn(PODBOT[0], [*PODBOT[1:], *args], env=world.env, cwd=world.root, timeout=30)
+
+
+def test_a_long_paste_arrives_byte_for_byte(shared_world: World, session: str) -> None:
+    """Of all bytes, also those of Ctrl-C, Ctrl-D, Ctrl-S and Ctrl-Z."""
+    pasted = random.Random(32).randbytes(200 << 10)
+    assert len(set(pasted)) == 256
+    line = f"stty raw -echo; echo ready; head -c {len(pasted)} | sha256sum"
+    child = of_bytes(shared_world, "exec", "-it", session, "--", "sh", "-c", line)
+    child.expect_exact(b"ready\n")
+    assert child.send(pasted) == len(pasted)
+    child.expect(b"^([0-9a-f]{64})  -\n")
+    assert child.match[1].decode() == hashlib.sha256(pasted).hexdigest()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
+def test_titles_and_the_alternate_screen_come_out_byte_for_byte(shared_world: World, session: str) -> None:
+    """Written byte by byte, so that podbot reads sequences in parts."""
+    titles = b"".join(
+        b"\x1b]%d;%s%s" % (number, "zażółć ⌘".encode(), end) for number in (0, 2) for end in (b"\x07", b"\x1b\\")
+    )
+    drawn = b"".join((b"\x1b[?1049h", titles, b"\x1b[2J\x1b[1;1Htext\r\nmore\n", b"\x1b[?1049l", b"after", titles)) * 20
+    line = "stty raw -echo; printf %s $0 | base64 -d | dd bs=1 status=none"
+    child = of_bytes(shared_world, "exec", "-it", session, "--", "sh", "-c", line, base64.b64encode(drawn).decode())
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+    assert child.before[: len(drawn)] == drawn
+    added = child.before[len(drawn) :]
+    assert b"\x1b[?1049" not in added, "the program left the screen itself; twice would move the cursor"
+    assert b"\x1b]0;" not in added
+    assert b"\x1b]2;" not in added
 
 
 def test_ctrl_c_interrupts_the_command_not_podbot(shared_world: World, session: str) -> None:
