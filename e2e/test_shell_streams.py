@@ -133,7 +133,7 @@ def test_a_prompt_that_was_changed_is_no_matter(shell: PodmanShell) -> None:
     with shell.terminal("/bin/sh") as terminal:
         terminal.write(b"PS1='$ exit 0 > '; PS2=; echo $((40 + 2))\r")
         said = b""
-        while b"\n42\r\n" not in said:
+        while b"42\r\n" not in said:
             piece = terminal.read(WITHIN)
             assert piece, said
             said += piece
