@@ -22,6 +22,7 @@ from podbot.shell.cancellation import waiting_for
 from podbot.shell.engine_pool import EnginePool
 from podbot.shell.podman_shell import PodmanShell
 from podbot.shell.reconnecting import Connection
+from podbot.shell.requests import shortened
 from podbot.shell.shell_limits import ShellLimits
 from podbot.shell.validator import CommandValidator
 from podbot.streams.wake import Signal, Wake
@@ -319,7 +320,7 @@ def _checked(command: Sequence[str], timeout: float | None) -> tuple[str, ...]:
     if isinstance(command, str) or not command or not command[0]:
         field, reason = "command", f"{command!r} is not a program and its arguments"
     elif timeout is not None and not 0 < timeout <= _LONGEST:
-        field, reason = "timeout", f"{timeout!r} is not a number of seconds from 0 to {_LONGEST:g}"
+        field, reason = "timeout", f"{shortened(timeout)} is not a number of seconds above 0, at most 1,000,000,000"
     if field:
         hint = 'Pass a list, such as ["ls", "-l"]; a shell is ["sh", "-c", "…"].' if field == "command" else ""
         raise InvalidValue(field=field, origin="the caller", reason=reason[:200], hint=hint)

@@ -120,6 +120,7 @@ class ShellArgumentTests:
             (lambda: shell.execute(["true"], env={"A": wrong}), "'A'.*of type int.*a string"),
             (lambda: shell.execute(["true", "a\0b"]), r"a\\x00b.*NUL"),
             (lambda: shell.execute(["true"], timeout_seconds=math.nan), r"nan.*0\.1 to 600 seconds"),
+            (lambda: shell.execute(["true"], timeout_seconds=10**5000), r"thousands of digits.*600 seconds"),
         )
         for call, words in calls:
             with pytest.raises(ValueError, match=words):

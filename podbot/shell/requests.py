@@ -58,7 +58,9 @@ def wait_of(seconds: object) -> float | None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds != seconds:  # noqa: PLR0124 - NaN
         raise _invalid("timeout_seconds", seconds, "it is a number of seconds, or None for no limit")
-    return max(0.0, float(seconds)) if seconds < _LONG_WAIT else None
+    if seconds <= 0:
+        return 0.0
+    return float(seconds) if seconds < _LONG_WAIT else None
 
 
 def env_of(env: object, mode: object, limits: ShellLimits) -> Mapping[str, str]:
@@ -76,7 +78,7 @@ def env_of(env: object, mode: object, limits: ShellLimits) -> Mapping[str, str]:
         if not isinstance(name, str) or not name or "=" in name or "\0" in name:
             raise _invalid("env", name, "the name of a variable is a string, not empty, without = and NUL")
         _check_text("env", name)
-        _check_text(f"env {_short(name)}", value)
+        _check_text(f"env {shortened(name)}", value)
         size += len(name.encode()) + len(value.encode()) + 2
     if size > limits.env_bytes:
         raise _invalid("env", f"{size} bytes", f"the limit is {limits.env_bytes}", "Give long texts on stdin.")
@@ -136,7 +138,7 @@ def root_of(root: object) -> str:
     path = str(root)
     if not path.startswith("/") or len(path) > _PATH:
         reason = f"a shell's root is an absolute path of at most {_PATH} characters"
-        raise InvalidWorkingDirectory(path=_short(path), root="/", reason=reason)
+        raise InvalidWorkingDirectory(path=shortened(path), root="/", reason=reason)
     return _normal(path)
 
 
@@ -151,12 +153,12 @@ def directory_of(cwd: object, root: str) -> str:
         raise _invalid("cwd", cwd, "it is the path of a directory")
     if "\0" in cwd or len(cwd) > _PATH:
         raise InvalidWorkingDirectory(
-            path=_short(cwd), root=root, reason=f"a path has at most {_PATH} characters, no NUL"
+            path=shortened(cwd), root=root, reason=f"a path has at most {_PATH} characters, no NUL"
         )
     _check_encodable("cwd", cwd)
     path = _normal(posixpath.join(root, cwd))
     if not (root in ("/", path) or path.startswith(f"{root}/")):
-        raise InvalidWorkingDirectory(path=_short(cwd), root=root, reason=f"it lies outside {root}")
+        raise InvalidWorkingDirectory(path=shortened(cwd), root=root, reason=f"it lies outside {root}")
     return path
 
 
@@ -198,12 +200,16 @@ def _check_encodable(field: str, value: str) -> None:
 
 
 def _invalid(field: str, value: object, limit: str, hint: str = "") -> InvalidCommand:
-    shown = _short(value)
+    shown = shortened(value)
     if field.startswith("env "):  # a variable's value may be a secret, and is never shown
         shown = "that value" if isinstance(value, str) else f"of type {type(value).__name__}"
     return InvalidCommand(field=field, value=shown, limit=limit, hint=hint)
 
 
-def _short(value: object) -> str:
-    shown = ascii(value)
+def shortened(value: object) -> str:
+    """An invalid value as a message shows it."""
+    try:
+        shown = ascii(value)
+    except ValueError:  # an int of more than 4,300 digits
+        shown = "a number with thousands of digits"
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

@@ -100,6 +100,7 @@ def test_what_a_child_printed_before_the_rest_of_the_commands_output_was_read_is
 def end_unread(channel: Channel, running: Running) -> None:
     """Wait for the end of a command that prints 550,000 bytes, of which podbot takes 512 KiB, by reading of another."""
     wait_until(lambda: shell(channel, "exit 0")[0].code == 0 and not lives(running.pid))
+    shell(channel, "exit 0")  # when it has ended, the guest has reaped the first one, too
 
 
 def children(group: int) -> list[int]:
@@ -114,11 +115,11 @@ def children(group: int) -> list[int]:
 
 
 def test_a_child_without_the_output_is_no_job(channel: Channel, gate: str) -> None:
-    """Its output is redirected before it is started, so that the two need not be fast."""
-    line = f"exec 3>&1 >/dev/null 2>&1; (exec 3>&-; read x <{gate}) 3>&- & echo $! >&3"
-    ended, out, _ = shell(channel, line, keep_left=KEEP)
+    """The shell closes the output before it starts the child, so that neither need be fast."""
+    line = f"exec >/dev/null 2>&1; (read x <{gate}) & echo $! >{gate}-pid"
+    ended, _, _ = shell(channel, line, keep_left=KEEP)
     assert (ended.code, ended.left_job) == (0, 0)
-    assert lives(int(out))
+    assert lives(int(Path(f"{gate}-pid").read_text()))
     opened(gate)
 
 
@@ -171,6 +172,17 @@ def test_a_kill_of_a_job_that_has_ended_does_not_end_what_it_left(channel: Chann
     opened(gate)
     assert second.wait(HANG) is not None
     assert second.output(1, 0).data == b"later\n"
+
+
+def test_what_it_prints_when_it_is_killed_is_kept(channel: Channel, gate: str) -> None:
+    for _ in range(20):
+        ended, _ = leave(channel, gate, after="trap 'echo bye; exit' TERM; echo up; while :; do sleep 0.02; done")
+        job = channel.attach(ended.left_job)
+        opened(gate)
+        wait_until(lambda job=job: job.output(1, 0).data == b"up\n")  # type: ignore[misc]
+        job.kill()
+        assert job.wait(HANG) is not None
+        assert job.output(1, 0).data == b"up\nbye\n"
 
 
 def test_it_gets_signals(channel: Channel, gate: str) -> None:

@@ -54,7 +54,7 @@ class Guest:
         if command is not None:
             self.ended.append(command)
             attempt(command, command.exited, status)
-            self._settle()
+        self._settle()
 
     def _settle(self) -> None:
         """Forget the commands whose end is reported. Stop the loop if the guest is ending and no process is left."""

@@ -134,9 +134,11 @@ class Command:
             self.pause = min(self.pause * 2, 0.1)
             return
         self.stopping = False
-        if self.survivors or self.adopted:  # a process of another command may hold what this one left
+        if self.survivors:
             self.running = False
             self.streams.close()
+        elif self.adopted:
+            self.streams.finish()  # a process of another command may hold what this one left
         self._report()
 
     def fail(self) -> None:
@@ -175,10 +177,10 @@ class Command:
         if left and self.streams.are_held() and time.monotonic() < self.part_until:
             self.loop.after(0.005, (self, "parting"), self._report)
             return
+        job = self.adopt(self) if left else None
         self.reported = True
         for name in ("deadline", "members", "parting"):
             self.loop.cancel((self, name))
-        job = self.adopt(self) if left else None
         if job is None and self.streams.kept_open:
             self.streams.close()
         try:

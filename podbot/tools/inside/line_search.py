@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PIECE = 1 << 16  # characters that are split into lines at once
-_SELDOM = 4  # lines for each run in a file, below which searching all lines is faster
+_SELDOM = 4  # lines for each required text in a file, below which searching all lines is faster
 
 
 class LineSearch:
@@ -34,7 +34,7 @@ class LineSearch:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             return iter(())
-        if required.is_run and where.count(required.texts[0]) * _SELDOM > data.count(b"\n"):
+        if sum(where.count(text) for text, _ in found) * _SELDOM > data.count(b"\n"):
             found = []
         return self._some(data, where, found) if found else self._every(text)
 

@@ -23,6 +23,7 @@ _CATEGORIES = {"DIGIT": _DIGITS, "WORD": _WORD, "SPACE": _SPACE}
 _LINE_END = frozenset(b"\n")  # no line has it
 _ZERO_WIDTH = ("AT", "ASSERT", "ASSERT_NOT")
 _PARTS = 8  # of an expression, that are joined to one run at most
+_LOOKED_AT = 200  # parts of an expression, of which the rest is not looked at
 _LONGEST = 64  # characters; of a longer run its beginning is enough
 _RARE = 0.02  # the part of all places at which a run may begin; a more frequent one does not save work
 # About how much of a text each byte is. The sum for digits is 0.03.
@@ -42,7 +43,7 @@ def required_run(items: Iterable[Any], *, any_case: bool) -> tuple[bytes, int] |
     """
     best: tuple[float, frozenset[int], int] | None = None
     for parts in _sequences(items, any_case=any_case):
-        for begin in range(len(parts)):
+        for begin in range(min(len(parts), _LOOKED_AT)):
             allowed: frozenset[int] = frozenset()
             length = 0
             for some, count in parts[begin : begin + _PARTS]:

@@ -24,15 +24,13 @@ _LOWER = bytes(range(256)).lower()
 class RequiredText:
     """``texts``: every match has one of these, in bytes translated by ``table`` if there is one; none if none is known.
 
-    ``is_run``: the text stands for a run of characters, see ``required_run``.
-
+    The text may stand for a run of characters, see ``required_run``.
     The parser is not a documented part of Python: whatever it raises or returns, a search needs no such text.
     """
 
     def __init__(self, pattern: str) -> None:
         self.texts: list[bytes] = []
         self.table: bytes | None = None
-        self.is_run = False
         try:
             parsed = _parser.parse(pattern)
             any_case = bool(parsed.state.flags & re.IGNORECASE)
@@ -41,7 +39,7 @@ class RequiredText:
         except Exception:  # noqa: BLE001 - see above
             return
         if run is not None:
-            self.is_run, self.table, self.texts = True, run[0], [MARK * run[1]]
+            self.table, self.texts = run[0], [MARK * run[1]]
         elif len(found) <= _MOST:
             self.table = _LOWER if any_case else None
             self.texts = [text.encode("utf-8", "surrogatepass") for text in found]
