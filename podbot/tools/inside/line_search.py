@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _PIECE = 1 << 16  # characters that are split into lines at once
-_SELDOM = 4  # lines for each required text in a file, below which searching all lines is faster
+_PROBE = 4096  # bytes from a required text on, in which it is counted
+_OFTEN = 25  # times that it is in them, above which searching all lines is faster
 
 
 class LineSearch:
@@ -34,7 +35,7 @@ class LineSearch:
             text = data.decode("utf-8")
         except UnicodeDecodeError:
             return iter(())
-        if sum(where.count(text) for text, _ in found) * _SELDOM > data.count(b"\n"):
+        if sum(where.count(text, at, at + _PROBE) for text, at in found) > _OFTEN:
             found = []
         return self._some(data, where, found) if found else self._every(text)
 
