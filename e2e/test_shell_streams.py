@@ -179,7 +179,7 @@ def test_what_a_command_leaves_with_its_output_is_a_job(box: podbot.Sandbox) -> 
     with box.open_shell(root=ROOT) as shell:
         result = shell.execute(line, timeout_seconds=WITHIN)
         assert (result.exit_code, result.stdout) == (3, "started\n")
-        assert f"; what it left runs as job {result.left_job}\n" in str(result)
+        assert f"; its background processes are job {result.left_job}\n" in str(result)
         assert shell.execute(["touch", f"ask-{TAG}"]).success
     with box.open_shell(root=ROOT) as shell:
         assert result.left_job in [state.id for state in shell.jobs() if state.running]

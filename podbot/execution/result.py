@@ -42,7 +42,7 @@ class _Printed:
         words = words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"
         notes = f"; {met}" if not self.out_of_memory and (met := limits_met(self)) else ""
         notes += "; some of its output is missing" if self.truncated else ""
-        notes += f"; what it left runs as job {self.left_job}" if self.left_job else ""
+        notes += f"; its background processes are job {self.left_job}" if self.left_job else ""
         return f"{words}: {self._end()} after {self.duration_seconds:.3g} s{notes}"
 
     def _end(self) -> str:

@@ -123,7 +123,5 @@ def _outcome(
     result: ToolResult[Any], handle: str = "", kept: tuple[KeptText, ...] = (), left_jobs: Sequence[str] = ()
 ) -> Outcome:
     value = None if result.value is None else as_json(result.value)
-    left = "".join(
-        f"\n\nWhat it left in the background is job {job}: see job_output and job_kill." for job in left_jobs
-    )
+    left = "".join(f"\n\nIts background processes are job {job}: see job_output and job_kill." for job in left_jobs)
     return Outcome(result.render() + left, value, result.success, handle, kept)

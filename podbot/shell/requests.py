@@ -53,7 +53,7 @@ def timeout_of(seconds: object, limits: ShellLimits) -> float:
 
 
 def wait_of(seconds: object) -> float | None:
-    """How long to wait, in seconds; None is no limit, nor is more than 11 days. Raises InvalidCommand."""
+    """How long to wait, in seconds; None, also for more than 11 days, means no limit. Raises InvalidCommand."""
     if seconds is None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds != seconds:  # noqa: PLR0124 - NaN

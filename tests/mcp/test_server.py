@@ -314,11 +314,11 @@ async def test_what_a_command_leaves_in_the_background_is_named_and_is_a_job(ser
             "exit_code": None,
             "timed_out": False,
         }
-        assert f"\n\nWhat it left in the background is job {listed['job']}: see job_output" in text_of(ran)
+        assert f"\n\nIts background processes are job {listed['job']}: see job_output" in text_of(ran)
         killed = value_of(await client.call_tool("job_kill", {"job": listed["job"]}))
         assert not killed["running"]
         ran = await client.call_tool("shell_execute", {"command": ["echo", "all"]})
-        assert "in the background" not in text_of(ran)
+        assert "background processes" not in text_of(ran)
 
 
 async def test_a_read_only_server_has_only_tools_that_read(tmp_path: Path) -> None:

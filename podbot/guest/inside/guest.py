@@ -23,8 +23,8 @@ _SHELLS = ("/bin/bash", "/usr/bin/bash", "/bin/sh", "/usr/bin/sh")
 
 
 class Guest:
-    """``commands``: those that run, by the pid of their first process. ``ended``: those of which that has ended, and
-    whose output is not read yet, or has become a job. ``ending``: exit when no process is left of any."""
+    """``commands``: those whose first process runs, by its pid. ``ended``: those whose first process has ended, but not
+    all of whose output was read, or whose background processes are a job. ``ending``: exit when no process is left."""
 
     def __init__(self) -> None:
         self.counters = processes.Counters()
@@ -43,7 +43,7 @@ class Guest:
         self.commands[command.pid] = command
 
     def adopt(self, command: Command) -> Job | None:
-        """Make a job of the processes that a command left with its output open. None: there are too many such jobs."""
+        """Make a job of a command's background processes. Returns None if too many such jobs run."""
         job = self.jobs.adopt(command.words, command.keep_left)
         if job is not None:
             job.command = command

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from podbot.guest.inside.jobs import Job
 
 _SURE = 5.0  # seconds within which processes must end after KILL
-# Seconds for processes that are about to end with their parent, or to leave its output: a shell redirects the output of
-# a child only in the child. Only a command that leaves something waits.
+# Seconds that the guest waits, after a command has ended, for children that have its output open but end right after
+# it, or redirect their own output: a shell does that in the child, after the fork.
 _PARTING = 0.05
 _RETRY = 0.1  # seconds before the guest tries again after an unexpected error
 _TERM, _KILL = 15, 9
@@ -26,7 +26,7 @@ _NOT_A_CAUSE = (0, 126, 127)  # the statuses of a command that ended well, or di
 
 
 class Command:
-    """A program from its start to its end, and then the processes that it left with its output open, as a job.
+    """A program from its start to its end; then, as a job, the processes that it left in the background.
 
     ``started``: time of the monotonic clock. ``adopt``: makes that job, or returns None.
     """
@@ -48,7 +48,7 @@ class Command:
         self.pid = 0
         self.status = -1
         self.running = self.timed_out = self.stopping = self.reported = False
-        self.adopted = False  # whether it is what the command left
+        self.adopted = False  # whether the program has ended and its background processes are a job
         self.kill_at = self.pause = self.seconds = self.part_until = 0.0
         self.survivors = 0
         self.known: dict[int, int] = {}
@@ -138,7 +138,7 @@ class Command:
             self.running = False
             self.streams.close()
         elif self.adopted:
-            self.streams.finish()  # a process of another command may hold what this one left
+            self.streams.finish()  # without waiting for the pipes: another command's process may have them open
         self._report()
 
     def fail(self) -> None:
@@ -173,7 +173,9 @@ class Command:
     def _report(self) -> None:
         if self.running or self.streams.is_open or self.stopping or self.reported:
             return
-        left = self.streams.keep_open and self.streams.is_kept_open()
+        if self.streams.keep_open:
+            self.streams.close_ended()
+        left = self.streams.keep_open and bool(self.streams.kept_open)
         if left and self.streams.are_held() and time.monotonic() < self.part_until:
             self.loop.after(0.005, (self, "parting"), self._report)
             return

@@ -49,7 +49,7 @@ class JobRequests:
         elif operation == "signal" and not processes.is_signal(request["number"]):
             raise Refusal("signal", str(request["number"]), "it is not a number from 1 to 64")
         elif operation in ("terminate", "signal"):
-            # What an ended job has left is another job of the same command.
+            # After its end the same command belongs to another job, made of what it left, which is not to be touched.
             if job.command is not None and job.outcome is None:
                 if operation == "terminate":
                     job.command.terminate()

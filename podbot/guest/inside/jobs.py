@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _AT_ONCE = 64  # jobs that were started and that the guest remembers, running or ended
-_LEFT_AT_ONCE = 16  # the same, of those that are what commands left
+_LEFT_AT_ONCE = 16  # the same for jobs made of processes that commands left in the background
 _KEPT = 16 << 20  # bytes of each stream that one job may keep
 _ROOM = 1 << 16
 _WAITS = 1024  # requests that may wait for the end of one job
@@ -47,7 +47,7 @@ class Kept:
 
 
 class Job(Sink):
-    """A job. ``outcome``: how it ended; None while it runs. ``left``: it is processes that a command left."""
+    """A job. ``outcome``: how it ended; None while it runs. ``left``: made of processes that a command left."""
 
     def __init__(self, number: int, argv: list[str], keep: int, on_input: Callable[[int], None] | None = None) -> None:
         self.number, self.argv = number, argv
@@ -111,7 +111,7 @@ class Jobs:
         return job
 
     def adopt(self, argv: list[str], keep: int) -> Job | None:
-        """Register a job of the processes that a command left. None: too many of these run."""
+        """Register a job made of processes that a command left. Returns None if too many of these run."""
         if not self._has_room(_LEFT_AT_ONCE, left=True):
             return None
         self._count += 1
@@ -119,10 +119,10 @@ class Jobs:
         return job
 
     def _has_room(self, most: int, *, left: bool) -> bool:
-        """Whether one more job may run. The oldest that has ended is forgotten for it.
+        """Whether one more job may run. If there are ``most``, the oldest one that has ended is forgotten.
 
-        What commands left is counted by itself, so that it takes no job's place. Of it, one that printed nothing is
-        forgotten first: it often was a process that ended a moment after its parent.
+        Jobs made of what commands left are counted separately, so that they never take the place of a started job. Of
+        these, one that printed nothing is forgotten first: it often was a process that ended right after its parent.
         """
         alike = [job for job in self._jobs.values() if job.left == left]
         ended = [job for job in alike if job.outcome is not None]

@@ -80,8 +80,9 @@ class Sink:
 class Streams:
     """``on_end`` is called each time an output stream has ended; ``is_open``: whether another one is still open.
 
-    ``fail`` is called after an unexpected error. ``kept_open``: with ``keep_open``, the pipes of an ended command,
-    whose own output was read, that other processes have open or have printed to, as ``outputs``; else these are closed.
+    ``fail`` is called after an unexpected error. ``keep_open``: when the command has ended and its own output was read,
+    pipes that other processes still have open, or have written to, are moved from ``outputs`` to ``kept_open``; without
+    it, they are closed.
     """
 
     def __init__(self, loop: Loop, sink: Sink, on_end: Callable[[], None], fail: Callable[[], None]) -> None:
@@ -189,7 +190,7 @@ class Streams:
             self._close_output(stream, at_end=True)
 
     def _close_output(self, stream: int, *, at_end: bool = False) -> None:
-        """Close a stream, or keep it open. ``at_end``: nothing is to be expected of it."""
+        """Close a stream, or move it to ``kept_open``. ``at_end``: end of file was read, so nothing is to be kept."""
         fd = self.outputs.pop(stream)
         self.left.pop(stream, None)
         self.loop.forget(fd)
@@ -340,19 +341,18 @@ class Streams:
         else:
             self._close_output(1)
 
-    def is_kept_open(self) -> bool:
-        """Whether anything is to be expected of the pipes in ``kept_open``. Closes those of which nothing is."""
+    def close_ended(self) -> None:
+        """Close those pipes in ``kept_open`` that are empty and that no process has open for writing any more."""
         for stream, fd in list(self.kept_open.items()):
             if not _is_held(fd) and not _available(fd):
                 os.close(self.kept_open.pop(stream))
-        return bool(self.kept_open)
 
     def are_held(self) -> bool:
         """Whether any process has one of the pipes in ``kept_open`` open for writing."""
         return any(map(_is_held, self.kept_open.values()))
 
     def go_on(self, sink: Sink) -> None:
-        """Read the pipes in ``kept_open``, for another sink, until no process has them open."""
+        """Read the pipes in ``kept_open`` on behalf of another sink, until no process has them open for writing."""
         self.sink = sink
         self.outputs, self.kept_open, self.keep_open = self.kept_open, {}, False
         self.resume()

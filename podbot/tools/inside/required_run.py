@@ -1,7 +1,7 @@
 """A run of characters that every match of a regular expression has, such as three digits in a row.
 
-It is found in bytes: those that belong to a character which the run may have are translated to one byte, and then the
-run is a text. A character outside of ASCII may belong to any run that may have one such character.
+To find it, each byte of a file that can be part of such a character is translated to one mark, and all others to
+another; the run is then a text of marks. Bytes of characters outside of ASCII are not told apart.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PARTS = 8  # of an expression, that are joined to one run at most
 _LOOKED_AT = 200  # parts of an expression, of which the rest is not looked at
 _LONGEST = 64  # characters; of a longer run its beginning is enough
 _RARE = 0.02  # the part of all places at which a run may begin; a more frequent one does not save work
-# About how much of a text each byte is. The sum for digits is 0.03.
+# The share of each byte in a typical text, roughly. All digits together have 0.03.
 _SHARE = [0.0] * 256
 for _bytes, _share in (
     (b" ", 0.15), (b"\t\r", 0.02), (b"0123456789", 0.03), (b"abcdefghijklmnopqrstuvwxyz", 0.6),
@@ -37,9 +37,9 @@ for _bytes, _share in (
 
 
 def required_run(items: Iterable[Any], *, any_case: bool) -> tuple[bytes, int] | None:
-    """The rarest run, of an expression's parsed parts: the table that translates its bytes, and its length.
+    """The rarest run of an expression, given its parsed parts: the table that translates bytes, and the run's length.
 
-    None: no run is known, or none that is rare. Raises anything for parts that it does not know.
+    None if no rare run is known. May raise any exception for parts that it does not know.
     """
     best: tuple[float, frozenset[int], int] | None = None
     for parts in _sequences(items, any_case=any_case):
