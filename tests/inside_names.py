@@ -13,8 +13,8 @@ OLDEST = (3, 8)
 NAMES = {
     "__future__": "annotations",
     "_collections": "deque",
-    "_json": "encode_basestring_ascii make_scanner",
-    "_signal": "SIGCHLD SIGPIPE SIGXFSZ SIG_DFL set_wakeup_fd signal",
+    "_json": "encode_basestring_ascii make_encoder make_scanner",
+    "_signal": "SIGCHLD SIGKILL SIGSTOP SIG_DFL getsignal set_wakeup_fd signal valid_signals",
     "_socket": "AF_INET AF_UNIX CMSG_SPACE SCM_RIGHTS SOCK_STREAM SOL_SOCKET SO_PEERCRED SO_REUSEADDR socket",
     "codecs": "getincrementaldecoder",
     "collections": "deque",

@@ -32,11 +32,11 @@ class Part(NamedTuple):
 
 
 def parts(text: str) -> Iterator[Part]:
-    """The modules that a program makes by ``_module``."""
+    """The modules that a program makes by ``_modules``, without its empty packages."""
     for node in ast.walk(ast.parse(text, feature_version=OLDEST)):
         match node:
-            case ast.Call(func=ast.Name("_module"), args=[ast.Constant(str(name)), ast.Constant(str(inner))]):
-                yield Part(name, inner)
+            case ast.Call(func=ast.Name("_modules"), args=[listed]):
+                yield from (Part(name, inner) for name, inner in ast.literal_eval(listed) if inner)
 
 
 PARTS = [Part(f"{program} {name}", text) for program, made in PROGRAMS.items() for name, text in parts(made())]

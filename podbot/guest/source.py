@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from podbot.guest.program_text import PRELUDE, packages, part
+from podbot.guest.program_text import PRELUDE, modules
 
 _FIRST = "podbot.guest.inside.socket_handover"
 _PARTS = (
@@ -46,5 +46,4 @@ _PACKAGES = ("podbot", "podbot.guest", "podbot.guest.inside")
 @functools.cache
 def guest_text() -> str:
     """The guest as one Python program, which needs only the standard library of Python 3.8 or later."""
-    head = _HEAD + PRELUDE + packages(_PACKAGES) + part(_FIRST) + _HAND_OVER
-    return head + "".join(part(name) for name in _PARTS) + _TAIL
+    return _HEAD + PRELUDE + modules([_FIRST], _PACKAGES) + _HAND_OVER + modules(_PARTS) + _TAIL

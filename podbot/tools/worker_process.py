@@ -14,7 +14,7 @@ from typing import Any
 
 from podbot.errors import CommandRefused, WorkerLost, WorkerUnavailable
 from podbot.guest.messages import Ended, GuestCommand
-from podbot.guest.program_text import PRELUDE, packages, part
+from podbot.guest.program_text import PRELUDE, modules
 from podbot.shell.cancellation import waiting_for
 from podbot.shell.ports import Commands, RunningCommand
 from podbot.shell.reconnecting import BROKEN
@@ -229,8 +229,8 @@ def _end_in_words(ended: Ended) -> str:
 @functools.cache
 def worker_text() -> str:
     """The worker as one Python program, which needs only the standard library of Python 3.8 or later."""
-    head = "import sys\n" + PRELUDE + packages(_PACKAGES) + "".join(part(name) for name in _PARTS)
-    return head + 'sys.exit(sys.modules["podbot.tools.inside.worker"].main(sys.argv[1]))\n'
+    last = 'sys.exit(sys.modules["podbot.tools.inside.worker"].main(sys.argv[1]))\n'
+    return "import sys\n" + PRELUDE + modules(_PARTS, _PACKAGES) + last
 
 
 def loaded_text() -> bytes:

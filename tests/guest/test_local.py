@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -57,11 +58,29 @@ def test_a_request_that_no_kernel_takes_is_refused(channel: Channel) -> None:
         channel.start(GuestCommand(("true", "x" * (5 << 20))))
 
 
+def test_a_script_knows_its_place_in_a_path_that_ends_in_slashes(channel: Channel, tmp_path: Path) -> None:
+    script = tmp_path / "prog"
+    script.write_text('#!/bin/sh\necho "$0"\n')
+    script.chmod(0o755)
+    _, out, _ = run(channel, "prog", env={"PATH": f"{tmp_path}//:/usr/bin:/bin"})
+    assert out == f"{script}\n".encode()
+
+
 def test_no_signal_is_ignored_or_blocked_inside(channel: Channel) -> None:
     of_the_c_library = 3 << 31  # 32 and 33, which the glibc's posix_spawn leaves ignored
     for limits in ({}, {"CORE": 0}):
         _, out, _ = run(channel, "grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status", rlimits=limits)
         assert {int(line.split()[1], 16) & ~of_the_c_library for line in out.splitlines()} == {0}
+
+
+def test_a_signal_that_podbot_itself_ignores_has_its_default_inside(tmp_path: Path) -> None:
+    python = tmp_path / "python3"
+    python.write_text(f"#!/bin/sh\ntrap '' HUP USR1\nexec {shlex.quote(PROGRAM)} \"$@\"\n")
+    python.chmod(0o755)
+    with LocalGuest.start(program=str(python)) as guest:
+        for limits in ({}, {"CORE": 0}):
+            ended, _, _ = run(guest.channel, "sh", "-c", "kill -HUP $$; sleep 60", rlimits=limits)
+            assert ended.signal == signal.SIGHUP
 
 
 def test_a_command_has_three_descriptors_and_a_session_of_its_own(channel: Channel) -> None:

@@ -1,4 +1,4 @@
-"""JSON by the interpreter's own scanner. The module ``json`` costs 0.7 MB, because it loads ``re``."""
+"""JSON by the interpreter's own scanner and encoder. The module ``json`` costs 0.7 MB, because it loads ``re``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,13 @@ class _Settings:
     parse_constant = float  # NaN and the infinities, as the module `json` does
 
 
+def _refuse(value: object) -> Any:
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
 _scan = _json.make_scanner(_Settings)  # type: ignore[arg-type]
-_quoted = _json.encode_basestring_ascii
+# As `json.JSONEncoder` calls it: markers, default, encoder, indent, two separators, sort_keys, skipkeys, allow_nan.
+_parts = _json.make_encoder(None, _refuse, _json.encode_basestring_ascii, None, ": ", ", ", False, False, False)
 
 
 def loads(data: bytes) -> Any:
@@ -37,15 +42,5 @@ def loads(data: bytes) -> Any:
 
 
 def dumps(value: Any) -> str:
-    """ASCII. Raises TypeError for anything but texts, finite numbers, booleans, None, lists, tuples and dicts."""
-    if isinstance(value, str):
-        return str(_quoted(value))
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, (int, float)):
-        return repr(value)
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{_quoted(name)}: {dumps(part)}" for name, part in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(dumps(part) for part in value) + "]"
-    raise TypeError(f"{type(value).__name__} is not JSON")
+    """ASCII. Raises TypeError for what JSON has no form of, and ValueError for numbers that are not finite."""
+    return "".join(_parts(value, 0))
