@@ -7,6 +7,25 @@ from collections.abc import Mapping
 from podbot.frozen import Frozen, field
 
 
+def is_for_programs(value: object) -> bool:
+    """Whether a program can get it as an argument: a string without NUL characters and lone surrogates.
+
+    Surrogates that stand for the bytes of a name that is not UTF-8 are none.
+    """
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_variable(name: object) -> bool:
+    """Whether a program can get a variable of this name."""
+    return is_for_programs(name) and name != "" and "=" not in str(name)
+
+
 class ExecSpec(Frozen):
     """A command to run in a container. ``env`` may contain secrets and is sent only in a request body.
 

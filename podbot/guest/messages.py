@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from podbot.errors import BadWorkingDirectory, CommandRefused
+from podbot.exec_spec import is_for_programs, is_variable
 from podbot.frozen import Frozen, field
 from podbot.guest import frames
 
@@ -57,7 +58,15 @@ class GuestCommand(Frozen):
     keep_left: int = 0
 
     def document(self, window: int, *, discard: bool) -> bytes:
-        """The request as JSON. ``window``: bytes of output that the guest may send before podbot gives credit."""
+        """The request as JSON. ``window``: bytes of output that the guest may send before podbot gives credit.
+
+        Raises CommandRefused for texts that no program can get. The guest would close the connection for them.
+        """
+        if not is_for_programs("".join((*self.argv, *self.env, *self.env.values(), self.cwd, self.within, self.user))):
+            reason = "an argument, a variable or a path of it has a NUL character or a lone surrogate"
+            raise CommandRefused(field="command", value="", reason=reason)
+        if not all(map(is_variable, self.env)):
+            raise CommandRefused(field="env", value="", reason="a name of a variable is empty, or has an equals sign")
         words = {
             "argv": list(self.argv),
             "cwd": self.cwd,
@@ -139,7 +148,7 @@ class JobOutput(Frozen):
 def parsed(payload: bytes) -> dict[str, Any]:
     """A JSON object. Raises Malformed."""
     try:
-        found = json.loads(payload)
+        found = json.loads(payload.decode())
     except (ValueError, RecursionError):
         raise Malformed("it is not JSON") from None
     if not isinstance(found, dict):

@@ -58,6 +58,28 @@ def test_a_request_that_no_kernel_takes_is_refused(channel: Channel) -> None:
         channel.start(GuestCommand(("true", "x" * (5 << 20))))
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        GuestCommand(("a\0b",)),
+        GuestCommand(("true", "a\0b")),
+        GuestCommand(("true", "\ud800")),
+        GuestCommand(("true",), env={"A": "hush\0"}),
+        GuestCommand(("true",), env={"A=B": "hush"}),
+        GuestCommand(("true",), env={"": "hush"}),
+        GuestCommand(("true",), cwd="/a\0b"),
+        GuestCommand(("true",), within="/a\0b"),
+        GuestCommand(("true",), user="a\0b"),
+    ],
+    ids=str,
+)
+def test_what_no_program_can_get_is_refused_and_the_channel_goes_on(channel: Channel, command: GuestCommand) -> None:
+    with pytest.raises(CommandRefused) as caught:
+        channel.start(command)
+    assert "hush" not in str(caught.value)
+    assert run(channel, "true")[0].code == 0
+
+
 def test_a_script_knows_its_place_in_a_path_that_ends_in_slashes(channel: Channel, tmp_path: Path) -> None:
     script = tmp_path / "prog"
     script.write_text('#!/bin/sh\necho "$0"\n')

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.errors import CommandRefused
+from podbot.exec_spec import is_for_programs, is_variable
 from podbot.guest import frames, messages
 from podbot.guest.messages import Ended, GuestCommand, Malformed
 
@@ -104,15 +106,31 @@ def test_deep_nesting_is_malformed() -> None:
         messages.parsed(b"[" * 60_000)
 
 
-@given(
-    st.lists(st.binary(min_size=1, max_size=20).map(lambda data: data.decode("utf-8", "surrogateescape")), min_size=1),
-    st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
-)
-def test_a_request_is_ascii_and_loses_nothing(argv: list[str], env: dict[str, str]) -> None:
-    document = GuestCommand(tuple(argv), env=env).document(1024, discard=False)
-    found = json.loads(document)
+WORDS = st.binary(min_size=1, max_size=20).map(lambda data: data.decode("utf-8", "surrogateescape"))
+TEXTS = WORDS | st.text(max_size=5)
+
+
+@given(st.lists(TEXTS, min_size=1), st.dictionaries(TEXTS, TEXTS, max_size=3))
+def test_a_request_is_ascii_and_loses_nothing_or_is_refused(argv: list[str], env: dict[str, str]) -> None:
+    usable = all(map(is_for_programs, (*argv, *env, *env.values()))) and all(map(is_variable, env))
+    try:
+        document = GuestCommand(tuple(argv), env=env).document(1024, discard=False)
+    except CommandRefused:
+        assert not usable
+        return
+    assert usable
     assert document.isascii()
+    found = json.loads(document)
     assert (found["argv"], found["env"], found["window"]) == (argv, env, 1024)
+
+
+@given(st.text(max_size=20) | WORDS)
+def test_what_a_program_can_get_is_what_the_kernel_takes(word: str) -> None:
+    if is_for_programs(word):
+        assert b"\0" not in word.encode("utf-8", "surrogateescape")
+    else:
+        assert "\0" in word or any("\ud800" <= character <= "\udfff" for character in word)
+    assert not is_variable(word + "=")
 
 
 def test_a_deadline_that_is_no_number_is_not_sent() -> None:

@@ -193,11 +193,27 @@ def test_invalid_timeouts(engine: FakeEngine, place: Place, timeout: float) -> N
     assert caught.value.field == "timeout"
 
 
-@pytest.mark.parametrize("command", ["ls -l", "", [], [""]])
+@pytest.mark.parametrize("command", ["ls -l", "", [], [""], ["a\0b"], ["ls", "a\0b"], ["ls", 7], ["ls", "\ud800"]])
 def test_invalid_commands(engine: FakeEngine, place: Place, command: Any) -> None:
     with opened(engine, place) as box, pytest.raises(InvalidValue) as caught:
         box.run(command)
     assert caught.value.field == "command"
+
+
+@pytest.mark.parametrize(
+    "env", [{"": "hush"}, {"A=hush": ""}, {"A\0": "hush"}, {7: "hush"}, {"A": "hush\0"}, {"\x1b": 7}]
+)
+def test_invalid_variables_whose_values_are_not_shown(engine: FakeEngine, place: Place, env: Any) -> None:
+    with opened(engine, place) as box, pytest.raises(InvalidValue) as caught:
+        box.run(["true"], env=env)
+    assert caught.value.field == "env"
+    assert "hush" not in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_invalid_directories(engine: FakeEngine, place: Place) -> None:
+    with opened(engine, place) as box, pytest.raises(InvalidValue, match="NUL"):
+        box.run(["true"], cwd="/a\0b")
 
 
 def test_a_sandbox_that_dies_is_an_error(engine: FakeEngine, place: Place) -> None:
