@@ -10,11 +10,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.waiting import HANG
+from tests.waiting import HANG, wait_until
 
 _QUESTION = re.compile(rb"\x1b\[(?:5n|6n|c)")
 _ANSWERS = {b"\x1b[5n": b"\x1b[0n", b"\x1b[6n": b"\x1b[1;1R", b"\x1b[c": b"\x1b[?6c"}
 _END = b"end of the test"
+
+
+def _width(typed: int) -> int:
+    """How many bytes a terminal shows for it: ``^[`` for ESC, CR LF for a newline, and nothing for control-D."""
+    return 0 if typed == 4 else 1 if typed >= 32 else 2
 
 
 class Emulator:
@@ -27,7 +32,10 @@ class Emulator:
         threading.Thread(target=self._run, daemon=True).start()
 
     def type(self, data: bytes) -> None:
+        """Returns when the terminal has it and shows it, which the kernel does later, and sometimes much later."""
+        shown = len(self._said) + sum(map(_width, data))
         os.write(self.controller, data)
+        wait_until(lambda: len(self._said) >= shown, "the echo of what was typed")
 
     def said(self) -> bytes:
         """All that was written to the terminal. Called once, at the end."""
