@@ -11,6 +11,7 @@ from e2e.bench import say
 from e2e.harness import World
 
 IDLE_SECONDS = 10
+SETTLE_SECONDS = 2  # in which a guest has compiled the rest of its text
 SESSIONS = 20
 
 
@@ -25,6 +26,7 @@ def bench_sessions(world: World, session: str) -> list[dict[str, Any]]:
 def _idle_guest(world: World, session: str) -> dict[str, Any]:
     """Memory of the guest, and how often it runs while it is idle."""
     guest = guest_of(int(world.inspect(session)["State"]["Pid"]))
+    time.sleep(SETTLE_SECONDS)
     before = _status(guest)
     time.sleep(IDLE_SECONDS)
     after = _status(guest)

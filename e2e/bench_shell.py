@@ -21,6 +21,7 @@ from typing import Any
 import podbot
 from e2e.bench import compare, first_result, paired, say, timed
 from e2e.harness import World
+from e2e.harnesses.extra import ROOT, interpreter
 from e2e.shells import check_connection
 from podbot.shell import HostShell, PodmanShell
 
@@ -44,10 +45,22 @@ with PodmanClient(base_url=f"unix://{socket}") as client:
         times.append(time.perf_counter() - begin)
 print(json.dumps(times))
 """
-# Its server and its client in one container without a network: their HTTP goes by that container's loopback.
-SWE_REX = """
+_REX = """
 import asyncio, json, subprocess, sys, time
 from swerex.runtime.abstract import Command
+async def measure(runtime, count):
+    times = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        answer = await runtime.execute(Command(command=["true"]))
+        times.append(time.perf_counter() - begin)
+        assert answer.exit_code == 0
+    print(json.dumps(times), flush=True)
+"""
+# Its server and its client in one container without a network: their HTTP goes by that container's loopback.
+SWE_REX = (
+    _REX
+    + """
 from swerex.runtime.config import RemoteRuntimeConfig
 from swerex.runtime.remote import RemoteRuntime
 quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -56,16 +69,25 @@ async def main(count):
     server = subprocess.Popen(words, **quiet)
     runtime = RemoteRuntime.from_config(RemoteRuntimeConfig(host="http://127.0.0.1", port=8021, auth_token="t"))
     await runtime.wait_until_alive(timeout=60)
-    times = []
-    for _ in range(count):
-        begin = time.perf_counter()
-        answer = await runtime.execute(Command(command=["true"]))
-        times.append(time.perf_counter() - begin)
-        assert answer.exit_code == 0
+    await measure(runtime, count)
     server.terminate()
-    print(json.dumps(times), flush=True)
 asyncio.run(main(int(sys.argv[3])))
 """
+)
+REX_ON_PODBOT = (
+    _REX
+    + """
+from podbot.harness.swerex_deployment import PodbotDeployment
+async def main(count):
+    deployment = PodbotDeployment()
+    await deployment.start()
+    try:
+        await measure(deployment.runtime, count)
+    finally:
+        await deployment.stop()
+asyncio.run(main(int(sys.argv[3])))
+"""
+)
 LLM_SANDBOX = """
 import json, sys, time
 from podman import PodmanClient
@@ -112,6 +134,13 @@ def bench_shell(world: World, session: str, rounds: int) -> list[dict[str, Any]]
             _peer(world, "podman-py exec_run(['true'])", lambda: [sys.executable, "-c", EXEC_RUN, *words]),
             _peer(world, "llm-sandbox execute_command('true')", lambda: [_installed(), "-c", LLM_SANDBOX, *words]),
             _peer(world, "swe-rex execute(['true'])", lambda: [*_in_container(world), "-c", SWE_REX, *words]),
+            _peer(
+                world,
+                "the same with podbot's deployment",
+                lambda: [interpreter("swe-rex", *PACKAGES[:2]), "-c", REX_ON_PODBOT, *words],
+                asked="p50 <= swe-rex",
+                env={**world.env, "PYTHONPATH": str(ROOT)},
+            ),
         ]
     for row in rows:
         say(row)
@@ -208,11 +237,13 @@ def _memory(name: str) -> int:
         return next(int(line.split()[1]) for line in file if line.startswith(f"{name}:"))
 
 
-def _peer(world: World, name: str, command: Callable[[], list[str]]) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": name, "asked": ""}
+def _peer(
+    world: World, name: str, command: Callable[[], list[str]], *, asked: str = "", env: dict[str, str] | None = None
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": name, "asked": asked}
     try:
         done = subprocess.run(
-            command(), env=world.podman_env(), capture_output=True, text=True, timeout=RUN_SECONDS, check=True
+            command(), env=env or world.podman_env(), capture_output=True, text=True, timeout=RUN_SECONDS, check=True
         )
         figures = percentiles(json.loads(done.stdout.splitlines()[-1]))
     except subprocess.CalledProcessError as exc:
