@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from podbot.cli import stdio_guard
@@ -53,11 +54,11 @@ def invoke(
     emit = Reporter(g, beside_protocol=True)
     try:
         with handled(tty=False) as wake:
-            tools = _tools(g, backend, mounts, emit, read_only=read_only)
+            tools = functools.partial(_tools, g, backend, mounts, emit, read_only=read_only)
             if http is None:
                 from podbot.mcp.serving import serve_over_stdio
 
-                number = serve_over_stdio(tools, stdin=streams.stdin, stdout=streams.stdout, wake=wake, emit=emit)
+                number = serve_over_stdio(tools(), stdin=streams.stdin, stdout=streams.stdout, wake=wake, emit=emit)
             else:
                 number = _over_http(tools, http, token_file, wake, emit)
     finally:
@@ -65,7 +66,9 @@ def invoke(
     return 0 if number is None else BY_SIGNAL + number
 
 
-def _tools(g: Globals, backend: str, mounts: tuple[str, ...], emit: Reporter, *, read_only: bool) -> ServedTools:
+def _tools(
+    g: Globals, backend: str, mounts: tuple[str, ...], emit: Reporter, *, read_only: bool, clients: int = 1
+) -> ServedTools:
     from podbot.mcp.offered_mounts import offered_mounts
     from podbot.mcp.sandbox_registry import SandboxRegistry
     from podbot.mcp.serving import ServedTools
@@ -74,7 +77,9 @@ def _tools(g: Globals, backend: str, mounts: tuple[str, ...], emit: Reporter, *,
 
     offered = offered_mounts(mounts, home_dir(os.environ))
     make = WorkspaceMaker(backend=backend, image=g.image, environ=_environ(g, os.environ), emit=emit)
-    registry = SandboxRegistry(make, offered, emit=emit, read_only=read_only, code_chars=make.code_chars)
+    registry = SandboxRegistry(
+        make, offered, emit=emit, read_only=read_only, code_chars=make.code_chars, clients=clients
+    )
     return ServedTools(
         registry=registry,
         export=export_patch,
@@ -84,19 +89,22 @@ def _tools(g: Globals, backend: str, mounts: tuple[str, ...], emit: Reporter, *,
     )
 
 
-def _over_http(tools: ServedTools, http: str, token_file: str | None, wake: Wake, emit: Reporter) -> int | None:
+def _over_http(
+    make_tools: Callable[..., ServedTools], http: str, token_file: str | None, wake: Wake, emit: Reporter
+) -> int | None:
     from podbot.mcp.bearer_tokens import BearerTokens, own_tokens, read_tokens
     from podbot.mcp.http_transport import PATH, Address, listening, parse_address
     from podbot.mcp.serving import serve_over_http
 
     address = parse_address(http)
     path = token_file or os.path.join(state_dir(os.environ), "mcp-token")
-    tokens = BearerTokens(read_tokens(path) if token_file else own_tokens(path))
+    words = read_tokens(path) if token_file else own_tokens(path)
+    tools = make_tools(clients=len(words))
     with listening(address) as listener:
         authority = Address(address.host, listener.getsockname()[1]).authority
         message = f"serving MCP at http://{authority}{PATH}; clients need the token in {path}"
         emit(Event("notice", "mcp.listening", message, {"url": f"http://{authority}{PATH}", "token_file": path}))
-        return serve_over_http(tools, tokens=tokens, listener=listener, wake=wake, emit=emit)
+        return serve_over_http(tools, tokens=BearerTokens(words), listener=listener, wake=wake, emit=emit)
 
 
 def _environ(g: Globals, environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -48,7 +49,8 @@ class HeldSandbox:
 class SandboxRegistry:
     """Any thread may call it. ``make``: see :data:`MakeWorkspace`. ``offered``: what sandboxes may have copies of.
 
-    ``code_chars``: the most characters of ``evaluate_python``. ``most``: sandboxes at once, of all clients together.
+    ``code_chars``: the most characters of ``evaluate_python``. ``most``: sandboxes at once, of all ``clients``
+    together; each client can have an equal share of them, so that none takes the places of another.
     """
 
     def __init__(
@@ -60,14 +62,16 @@ class SandboxRegistry:
         read_only: bool = False,
         code_chars: int | None = None,
         most: int = SANDBOXES,
+        clients: int = 1,
     ) -> None:
         self.offered = tuple(offered)
         self._make, self._emit = make, emit
-        self._read_only, self._code_chars, self._most = read_only, code_chars, most
+        self._read_only, self._code_chars = read_only, code_chars
+        self._most, self._share = most, max(1, most // clients)
         self._lock = threading.Lock()
         self._making_default: dict[str, threading.Lock] = {}  # for each owner: none waits for another's start
         self._held: dict[str, HeldSandbox] = {}
-        self._between = 0  # sandboxes that are being made or removed
+        self._between: Counter[str] = Counter()  # each owner's sandboxes that are being made or removed
         self._closed = False
 
     def create(self, owner: str, *, mounts: Sequence[str] | None = None, label: str = "") -> HeldSandbox:
@@ -113,12 +117,12 @@ class SandboxRegistry:
             if held is None or held.owner != owner:
                 raise unknown_sandbox(handle)
             del self._held[held.handle]
-            self._between += 1
+            self._between[owner] += 1
         try:
             return held, held.workspace.remove()
         finally:
             with self._lock:
-                self._between -= 1
+                self._between[owner] -= 1
 
     def close_all(self) -> None:
         """Remove all sandboxes, several at once, and make no more. What fails is a warning."""
@@ -139,23 +143,25 @@ class SandboxRegistry:
             return self._default(owner) or self._made(owner, self.offered, "", is_default=True)
 
     def _made(self, owner: str, mounts: tuple[OfferedMount, ...], label: str, *, is_default: bool) -> HeldSandbox:
-        with self._place():
+        with self._place(owner):
             workspace = self._make(f"mcp-{secrets.token_hex(6)}", mounts)  # looks at the mounts: outside of the lock
             return self._added(workspace, owner, mounts, label, is_default=is_default)
 
     @contextlib.contextmanager
-    def _place(self) -> Iterator[None]:
+    def _place(self, owner: str) -> Iterator[None]:
         """A place for one more, during the block."""
         with self._lock:
-            if len(self._held) + self._between >= self._most:
-                hint = "Close one with sandbox_close."
-                raise invalid_as("sandbox", "made now", f"there are {self._most} already", hint)
-            self._between += 1
+            count = Counter(held.owner for held in self._held.values()) + self._between
+            if count.total() >= self._most:
+                raise _too_many(f"there are {self._most} already")
+            if count[owner] >= self._share:
+                raise _too_many(f"you have {self._share} already, your share of {self._most}")
+            self._between[owner] += 1
         try:
             yield
         finally:
             with self._lock:
-                self._between -= 1
+                self._between[owner] -= 1
 
     def _added(
         self, workspace: Workspace, owner: str, mounts: tuple[OfferedMount, ...], label: str, *, is_default: bool
@@ -195,3 +201,7 @@ def unknown_sandbox(handle: object) -> Exception:
     return invalid(
         "sandbox", handle, "you have no such sandbox, or it was closed", "sandbox_list lists those that you have."
     )
+
+
+def _too_many(reason: str) -> Exception:
+    return invalid_as("sandbox", "made now", reason, "Close one with sandbox_close.")

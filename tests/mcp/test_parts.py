@@ -273,6 +273,18 @@ def test_the_first_call_of_one_client_does_not_wait_for_anothers(served: Served)
         thread.join()
 
 
+def test_a_client_cannot_take_the_places_of_another(tmp_path: Path) -> None:
+    served = Served(tmp_path, most=5, clients=2)
+    for owner in ("a", "a", "b", "b"):
+        served.registry.create(owner)
+        if owner == "a" and len(served.registry.listed("a")) == 2:
+            with pytest.raises(ToolValidationError, match="you have 2 already, your share of 5"):
+                served.registry.create("a")
+    served.registry.close("a", served.registry.listed("a")[0].handle)
+    served.registry.create("a")
+    served.registry.close_all()
+
+
 def test_a_place_is_free_once_the_sandbox_has_ended(tmp_path: Path) -> None:
     served = Served(tmp_path, most=1)
     held = served.registry.create("a")
