@@ -41,7 +41,7 @@ def their_tests(python: str, place: Path) -> Path:
 
 def test_the_pages_example(world: World, python: str) -> None:
     page = (ROOT / "docs" / "how-to" / "swe-rex.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code, *_of_swe_agent = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert run([python, "-c", code], {**world.env, "PYTHONPATH": str(ROOT)}, SECONDS) == "/tmp\n\n"
 
 
@@ -75,6 +75,52 @@ def test_a_deployment_has_its_directory_and_user_and_leaves_nothing_in_it(world:
     assert said.split("\n") == [
         "/srv/task", "agent", "/srv/task", "B0123456789abcdef E0123456789abcdef:1", "0", "",
     ]  # fmt: skip
+
+
+CONFIGURED = """
+from podbot.harness.swerex_deployment import PodbotDeployment, PodbotDeploymentConfig
+from pydantic import BaseModel, ValidationError
+from swerex.deployment.config import DeploymentConfig, get_deployment
+
+
+class Program(BaseModel):
+    deployment: DeploymentConfig
+
+
+config = PodbotDeploymentConfig(
+    image="i", user="agent", working_dir="/srv/task", memory="2g", cpus=1.5, network="filtered"
+)
+program = Program(deployment={"type": "dummy"})
+program.deployment = config
+for made in (
+    get_deployment(config),
+    get_deployment(program.model_copy(deep=True).deployment),
+    PodbotDeployment.from_config(config),
+):
+    print(type(made) is PodbotDeployment and made._config == config)
+print(PodbotDeployment()._config)
+for given in ({"memroy": "2g"}, {"type": "docker"}):
+    try:
+        PodbotDeploymentConfig(**given)
+    except ValidationError as exc:
+        print(exc.errors()[0]["type"])
+print(type(Program(deployment={"type": "podbot"}).deployment).__name__)
+try:
+    Program(deployment=config)
+except ValidationError as exc:
+    print(len({error["loc"][1] for error in exc.errors()}))
+"""
+
+
+def test_a_configuration_makes_a_deployment_with_its_settings(python: str) -> None:
+    *made, defaults, unknown, other, by_type, types = run(
+        [python, "-c", CONFIGURED], {**os.environ, "PYTHONPATH": str(ROOT)}, SECONDS
+    ).splitlines()
+    assert made == ["True"] * 3
+    assert defaults == "type='podbot' image=None user='' working_dir=None memory=None cpus=None network='none'"
+    assert (unknown, other) == ("extra_forbidden", "literal_error")
+    # What the page warns of; when this changes, a program may need one line less.
+    assert (by_type, types) == ("DaytonaDeploymentConfig", "7")
 
 
 def test_their_tests_of_a_runtime(world: World, python: str, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ class SampleSandbox:
         request = podbot.LaunchRequest(name=name)
         stack = contextlib.ExitStack()
         try:
-            box = stack.enter_context(podbot.sandbox(config, request, environ=environ, emit=_log))
+            box = stack.enter_context(podbot.sandbox(config, request, environ=environ, emit=log_event))
             return cls(box, settings, stack.close)
         except BaseException:
             stack.close()
@@ -250,6 +250,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _log(event: podbot.Event) -> None:
+def log_event(event: podbot.Event) -> None:
+    """An event of a sandbox, as a record of the logger ``podbot``."""
     level = {"warning": logging.WARNING, "notice": logging.INFO}.get(event.level, logging.DEBUG)
     _LOG.log(level, "%s", event.message)
