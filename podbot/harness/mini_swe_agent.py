@@ -66,7 +66,7 @@ class PodbotEnvironment:
         opening = sandbox(config.workspace, network=config.network, overrides=chosen, emit=log_event)
         with contextlib.ExitStack() as stack:
             box = stack.enter_context(opening)
-            self._cwd = config.cwd or SampleSandbox(box, SampleSettings(), lambda: None).working_dir
+            self._cwd = config.cwd or (box.root if config.workspace else _image_directory(box))
             self._shell = box.open_shell(root="/", user=config.user, limits=limits, validator=None)
             # A directory that is missing is an error here: it means that the task is for another image.
             system = self._shell.execute(_SYSTEM, cwd=self._cwd)
@@ -104,6 +104,11 @@ class PodbotEnvironment:
         """What the trajectory says of this environment."""
         kind = f"{type(self).__module__}.{type(self).__name__}"
         return {"info": {"config": {"environment": self.config.model_dump(mode="json"), "environment_type": kind}}}
+
+
+def _image_directory(box: podbot.Sandbox) -> str:
+    with contextlib.closing(SampleSandbox(box, SampleSettings(), lambda: None)) as sample:
+        return sample.working_dir
 
 
 def _not_run(output: str, error: Exception) -> dict[str, Any]:

@@ -159,6 +159,12 @@ def test_settings_reach_the_sandbox_which_has_nothing_else_of_the_operators(modu
     made.cleanup()
 
 
+def test_commands_begin_in_the_workspace(module: Any, sandboxes: Sandboxes, tmp_path: Path) -> None:
+    made = module.PodbotEnvironment(sandbox=sandboxes, workspace=str(tmp_path), interpreter=["sh", "-c"])
+    assert made.execute({"command": "pwd"})["output"] == f"{tmp_path}\n"
+    made.cleanup()
+
+
 def test_the_sandbox_ends_once_by_cleanup_or_with_its_object(module: Any, sandboxes: Sandboxes) -> None:
     made = module.PodbotEnvironment(sandbox=sandboxes, cwd="/")
     made.cleanup()
