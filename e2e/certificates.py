@@ -13,6 +13,14 @@ from cryptography.x509.oid import NameOID
 AUTHORITY, SERVER = "authority.pem", "server.pem"
 
 
+# Since 3.13 Python accepts no authority that does not say what its key is for, and which key that is.
+SIGNS = x509.KeyUsage(
+    key_cert_sign=True, crl_sign=True, digital_signature=False, content_commitment=False, key_encipherment=False,
+    data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+)  # fmt: skip
+own_key, issuers_key = x509.SubjectKeyIdentifier.from_public_key, x509.AuthorityKeyIdentifier.from_issuer_public_key
+
+
 def certificates(place: str, *names: str) -> None:
     """An authority in ``authority.pem``; the certificate of a server of these names and its key in ``server.pem``."""
     now = dt.datetime.now(dt.UTC)
@@ -31,6 +39,8 @@ def certificates(place: str, *names: str) -> None:
             .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
             .add_extension(alternatives, critical=False)
         )
+        for extension in (SIGNS, own_key(public)) if ca else (issuers_key(signer.public_key()),):
+            builder = builder.add_extension(extension, critical=extension is SIGNS)
         return builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
     authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())

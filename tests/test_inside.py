@@ -6,6 +6,7 @@ import ast
 import builtins
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -77,9 +78,12 @@ def test_what_is_newer_is_found(text: str, what: str) -> None:
     assert what in unknown(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["match 1:\n case 1: 2", "with (open('a') as a, open('b') as b): 1", "x = 1\ntype X = int"]
-)
+NEWER_GRAMMAR = ["match 1:\n case 1: 2", "x = 1\ntype X = int"]
+if sys.version_info < (3, 13):  # which accepts it whatever the grammar that is asked for
+    NEWER_GRAMMAR.append("with (open('a') as a, open('b') as b): 1")
+
+
+@pytest.mark.parametrize("text", NEWER_GRAMMAR)
 def test_newer_grammar_is_found(text: str) -> None:
     with pytest.raises(SyntaxError):
         unknown(text)

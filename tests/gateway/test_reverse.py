@@ -209,6 +209,13 @@ def test_the_log_has_no_path_and_no_key(tmp_path: Path) -> None:
 # --- TLS -----------------------------------------------------------------------------------------
 
 
+# Since 3.13 Python accepts no authority that does not say what its key is for.
+SIGNS = x509.KeyUsage(
+    key_cert_sign=True, crl_sign=True, digital_signature=False, content_commitment=False, key_encipherment=False,
+    data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+)  # fmt: skip
+
+
 class Authority:
     """A certificate authority, and a certificate of ``localhost`` by it. ``path``: of a file with the former."""
 
@@ -230,6 +237,7 @@ class Authority:
             ca_key.public_key(),
             x509.BasicConstraints(ca=True, path_length=None),
             x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()),
+            SIGNS,
         )
         names = x509.SubjectAlternativeName(
             [x509.DNSName(name), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))][: 2 if name == "localhost" else 1]
