@@ -103,23 +103,28 @@ async def test_the_image_of_the_command_line_is_what_runs(world: World, tmp_path
 
 CLIENT = """
 import subprocess, sys
-child = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child = subprocess.Popen(sys.argv[3:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 child.stdin.write(sys.argv[1].encode())
 child.stdin.flush()
+if sys.argv[2] == "leaks":
+    subprocess.Popen(["cat"], pass_fds=[child.stdin.fileno(), child.stdout.fileno()], stdout=subprocess.DEVNULL)
 for line in child.stdout:
     sys.stdout.buffer.write(line)
     sys.stdout.buffer.flush()
 """
 
 
-def test_when_its_client_is_killed_its_container_is_gone(world: World) -> None:
+@pytest.mark.parametrize("client_has", ["nothing", "leaks"])
+def test_when_its_client_is_killed_its_container_is_gone(world: World, client_has: str) -> None:
+    """``leaks``: another child of the client has the server's stdin and stdout, and lives on."""
     sleep = f"sleep 48712.{TAG}"
-    requests = [HELLO, READY, call(2, "job_start", {"command": sleep.split()})]
+    stubborn = {"command": ["sh", "-c", f"trap '' TERM; {sleep}"]}
+    requests = [HELLO, READY, call(2, "job_start", stubborn), call(3, "shell_execute", stubborn)]
     sent = "".join(json.dumps(request) + "\n" for request in requests)
-    words = [sys.executable, "-c", CLIENT, sent, *PODBOT, "mcp"]
+    words = [sys.executable, "-c", CLIENT, sent, client_has, *PODBOT, "mcp"]
     env = environment(world, Path(world.root, "place"))
     pipe = subprocess.PIPE
-    with subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=pipe, cwd=world.root) as client:
+    with subprocess.Popen(words, env=env, stdin=pipe, stdout=pipe, cwd=world.root) as client:  # its end ends the cat
         try:
             assert client.stdout is not None
             answers = [json.loads(client.stdout.readline()) for _ in range(2)]
@@ -128,7 +133,7 @@ def test_when_its_client_is_killed_its_container_is_gone(world: World) -> None:
                 pid for pid, command in processes() if command.endswith("podbot mcp") and parent(pid) == client.pid
             ]
             (container,) = [name for name in world.managed() if name.startswith("podbot-ws-mcp-")]
-            wait_for(lambda: running(sleep), what="the job")
+            wait_for(lambda: count(sleep) == 2, what="the job and the command")
         finally:
             client.kill()
         begin = time.monotonic()
@@ -140,6 +145,10 @@ def test_when_its_client_is_killed_its_container_is_gone(world: World) -> None:
     print(f"after their client the container was gone in {took:.2f} s, the server in {whole:.2f} s")
     assert whole <= bound(REMOVED_SECONDS)
     world.cleaned()
+
+
+def count(command: str) -> int:
+    return sum(found == command for _, found in processes())
 
 
 def parent(pid: int) -> int:

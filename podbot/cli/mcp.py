@@ -52,17 +52,26 @@ def invoke(
             command=_COMMAND, reason="it talks to the agent that starts it, and its stdin is a terminal", hint=hint
         )
     emit = Reporter(g, beside_protocol=True)
+    client: int | None = None
     try:
+        if http is None:
+            from podbot.mcp.client_process import client_process
+
+            client = client_process(streams.stdin)  # before the SDK's slow import, during which it may end
         with handled(tty=False) as wake:
             tools = functools.partial(_tools, g, backend, mounts, emit, read_only=read_only)
             if http is None:
                 from podbot.mcp.serving import serve_over_stdio
 
-                number = serve_over_stdio(tools(), stdin=streams.stdin, stdout=streams.stdout, wake=wake, emit=emit)
+                number = serve_over_stdio(
+                    tools(), stdin=streams.stdin, stdout=streams.stdout, wake=wake, emit=emit, client=client
+                )
             else:
                 number = _over_http(tools, http, token_file, wake, emit)
     finally:
         emit.close()
+        if client is not None:
+            os.close(client)
     return 0 if number is None else BY_SIGNAL + number
 
 

@@ -36,12 +36,15 @@ class LocalGuest:
         env: Mapping[str, str] | None = None,
         program: str | None = None,
         patience: Patience = PATIENCE,
+        end_grace: float | None = None,
     ) -> Self:
         """Start a guest and connect to it. Raises NoGuest and ChannelLost.
 
         ``cwd``, ``env``: the directory and variables of the guest and so of its commands; None: those of this process.
-        ``program``: the path of a python3; None: the interpreter of this process.
+        ``program``: the path of a python3; None: the interpreter of this process. ``end_grace``: the most seconds
+        between TERM and KILL for what runs when the guest ends; None: as each command says.
         """
+        most = [] if end_grace is None else [str(end_grace)]
         ours, theirs = socket.socketpair()
         where = "a process of this host"
         with theirs, tempfile.TemporaryFile() as script:
@@ -49,7 +52,7 @@ class LocalGuest:
             script.flush()
             try:
                 process = subprocess.Popen(
-                    [program or interpreter(__file__), "-I", "-S", f"/proc/self/fd/{script.fileno()}", "stream"],
+                    [program or interpreter(__file__), "-I", "-S", f"/proc/self/fd/{script.fileno()}", "stream", *most],
                     stdin=theirs.fileno(),
                     stdout=theirs.fileno(),
                     stderr=subprocess.DEVNULL,

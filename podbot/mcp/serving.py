@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import anyio
+import anyio.to_thread
+from anyio.abc import TaskGroup
 from mcp.server.lowlevel import Server
 
 from podbot.events import Emit, Event
@@ -42,10 +44,19 @@ class ServedTools:
         return protocol_server(calls, resources, owner_of, sandboxed=self.sandboxed, read_only=self.read_only, **times)
 
 
-def serve_over_stdio(tools: ServedTools, *, stdin: int, stdout: int, wake: Wake, emit: Emit) -> int | None:
-    """Serve the client on these descriptors. Returns the signal that ended it; None at the end of the input."""
+def serve_over_stdio(
+    tools: ServedTools, *, stdin: int, stdout: int, wake: Wake, emit: Emit, client: int | None = None
+) -> int | None:
+    """Serve the client on these descriptors. Returns the signal that ended it; None if the client has left.
+
+    ``client``: a descriptor that is readable once the client has ended; None: the end of the input tells.
+    """
     server = tools.server(lambda: _STDIO_CLIENT)
-    return _served(tools, lambda: serve_stdio(server, stdin, stdout, emit), wake, emit)
+
+    async def serve(ending: _Ending) -> None:
+        await serve_stdio(server, stdin, stdout, emit, ending.begin)
+
+    return _served(tools, serve, wake, emit, client)
 
 
 def serve_over_http(
@@ -53,36 +64,70 @@ def serve_over_http(
 ) -> int | None:
     """Serve clients on this socket. Returns the signal that ended it."""
     server = tools.server(client_of_request)
-    return _served(tools, lambda: serve_http(server, tokens, listener), wake, emit)
+    return _served(tools, lambda _: serve_http(server, tokens, listener), wake, emit)
 
 
-def _served(tools: ServedTools, serve: Callable[[], Awaitable[None]], wake: Wake, emit: Emit) -> int | None:
+class _Ending:
+    """How a server ends. ``registry``: its sandboxes; ``signal``: what began its end, if that was one."""
+
+    def __init__(self, registry: SandboxRegistry) -> None:
+        self.signal: int | None = None
+        self._registry = registry
+        self._begun = anyio.Event()
+
+    def begin(self) -> None:
+        """No client is left."""
+        self._begun.set()
+
+    async def remove_sandboxes(self) -> None:
+        """Once the end begins, or this is cancelled.
+
+        Not once the calls have returned: a cancelled one waits for its command, which may ignore TERM and would live
+        for seconds more.
+        """
+        try:
+            await self._begun.wait()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._registry.close_all, limiter=anyio.CapacityLimiter(1))
+
+    async def on_signal(self, wake: Wake, group: TaskGroup) -> None:
+        """End the group at the first signal."""
+        while self.signal is None:
+            await anyio.wait_readable(wake.fileno())
+            numbers = [message.number for message in wake.take() if isinstance(message, Signal)]
+            self.signal = numbers[0] if numbers else None
+        group.cancel_scope.cancel()
+
+
+async def _on_end_of(client: int, emit: Emit, group: TaskGroup) -> None:
+    """End the group when the client's process has ended, whether or not its input has."""
+    await anyio.wait_readable(client)
+    emit(Event("notice", "mcp.client_ended", "the client has ended"))
+    group.cancel_scope.cancel()
+
+
+def _served(
+    tools: ServedTools, serve: Callable[[_Ending], Awaitable[None]], wake: Wake, emit: Emit, client: int | None = None
+) -> int | None:
+    async def until_over() -> int | None:
+        ending = _Ending(tools.registry)
+        async with anyio.create_task_group() as group:
+            group.start_soon(ending.remove_sandboxes)
+            group.start_soon(ending.on_signal, wake, group)
+            if client is not None:
+                group.start_soon(_on_end_of, client, emit, group)
+            await serve(ending)
+            group.cancel_scope.cancel()
+        return ending.signal
+
     handler = _Log(emit)
     logging.getLogger().addHandler(handler)
     try:
-        with wake.listening():  # a signal ends the loop below, and interrupts neither it nor the clean-up
-            try:
-                return anyio.run(_until_signal, serve, wake)
-            finally:
-                tools.registry.close_all()
+        with wake.listening():  # a signal ends the loop, and interrupts neither it nor the clean-up
+            return anyio.run(until_over)
     finally:
         logging.getLogger().removeHandler(handler)
-
-
-async def _until_signal(serve: Callable[[], Awaitable[None]], wake: Wake) -> int | None:
-    numbers: list[int] = []
-
-    async def watch(group: anyio.abc.TaskGroup) -> None:
-        while not numbers:
-            await anyio.wait_readable(wake.fileno())
-            numbers.extend(message.number for message in wake.take() if isinstance(message, Signal))
-        group.cancel_scope.cancel()
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(watch, group)
-        await serve()
-        group.cancel_scope.cancel()
-    return numbers[0] if numbers else None
 
 
 class _Log(logging.Handler):

@@ -31,10 +31,16 @@ class LineReader:
     """The messages of a descriptor, as the SDK iterates over the lines of a file. An incomplete last one is dropped.
 
     ``refuse`` gets the error for each line that is no message. The SDK would drop it silently, and its sender waits.
+    ``at_end`` is called at the end of the input.
     """
 
-    def __init__(self, descriptor: int, refuse: Callable[[types.JSONRPCError], object]) -> None:
-        self._descriptor, self._refuse = descriptor, refuse
+    def __init__(
+        self,
+        descriptor: int,
+        refuse: Callable[[types.JSONRPCError], object],
+        at_end: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._descriptor, self._refuse, self._at_end = descriptor, refuse, at_end
         self._lines = BoundedLines()
         self._taken: deque[str] = deque()
 
@@ -47,6 +53,7 @@ class LineReader:
             # Abandoned when cancelled: a read of a pipe ends only with input.
             data = await anyio.to_thread.run_sync(self._read, abandon_on_cancel=True)
             if not data:
+                self._at_end()
                 raise StopAsyncIteration
             self._taken += filter(None, map(self._message, self._lines.take(data)))
         return self._taken.popleft()
@@ -126,14 +133,22 @@ class Refusals:
         self._send.close()
 
 
-async def serve_stdio(server: Server[Any], stdin: int, stdout: int, emit: Emit) -> None:
+async def serve_stdio(
+    server: Server[Any], stdin: int, stdout: int, emit: Emit, left: Callable[[], object] = lambda: None
+) -> None:
     """Serve one client until its input ends, or its end is found by writing to it.
 
     The descriptors may be non-blocking. What the client does not read within a second after its input is dropped.
+    ``left``: is called as soon as either is so; calls that still run end later.
     """
     with anyio.CancelScope() as scope:
-        writer, refusals = LineWriter(stdout, scope.cancel), Refusals(emit)
-        reader = LineReader(stdin, refusals.add)
+
+        def gone() -> None:
+            left()
+            scope.cancel()
+
+        writer, refusals = LineWriter(stdout, gone), Refusals(emit)
+        reader = LineReader(stdin, refusals.add, left)
         async with anyio.create_task_group() as group:
             group.start_soon(refusals.write_to, writer)
             try:

@@ -54,9 +54,12 @@ class LocalCommands:
         self._guest = guest
 
     @classmethod
-    def start_in(cls, path: str, env: Mapping[str, str] | None = None) -> Self:
-        """``path``: an existing directory; ``env``: the variables of commands, None for those of this process."""
-        return cls(LocalGuest.start(cwd=path, env=env))
+    def start_in(cls, path: str, env: Mapping[str, str] | None = None, *, end_grace: float | None = None) -> Self:
+        """``path``: an existing directory; ``env``: the variables of commands, None for those of this process.
+
+        ``end_grace``: see :meth:`LocalGuest.start`.
+        """
+        return cls(LocalGuest.start(cwd=path, env=env, end_grace=end_grace))
 
     def start(self, command: GuestCommand, on_output: OnOutput | None = None) -> RunningCommand:
         """See Commands."""

@@ -34,6 +34,9 @@ _ENDING_SECONDS, _PAUSE = 3.0, 0.02  # the engine reports the end of a container
 PREFIX = "podbot-ws"
 PREFIX_CHARS = 14  # with an ident of 48 that is the longest name of a session
 _NOBODY = (65534, 65534)  # the user of a sealed sandbox
+# Seconds between TERM and KILL at the end of a local workspace. A sandbox is killed at once, and with the 2 s of a
+# command `podbot mcp` would end later than 2 s after its client.
+_LOCAL_END = 0.5
 
 
 @dataclass(frozen=True)
@@ -182,7 +185,7 @@ class LocalBackend:
         def connect() -> LocalCommands:
             if is_over.is_set():  # a late call must not start a guest that nobody ends
                 raise ContainerNotFound(container=where)
-            return LocalCommands.start_in(directory, env)
+            return LocalCommands.start_in(directory, env, end_grace=_LOCAL_END)
 
         def close() -> None:
             is_over.set()

@@ -18,6 +18,7 @@ from podbot.cli.entry import main
 from podbot.cli.globals import Globals
 from tests.cli.terminals import Emulator
 from tests.cli.test_process import loaded
+from tests.waiting import wait_until
 
 Capture = pytest.CaptureFixture[str]
 HELLO = {
@@ -150,3 +151,44 @@ def test_a_client_that_died_has_left_and_is_no_error_of_podbots(tmp_path: Path) 
         child.stdin.flush()
         assert child.wait(60) == 0
         assert child.stderr.read() == b""
+
+
+# Has another child, which keeps what it has of the server's stdin and stdout until the client's own input ends.
+CLIENT = """
+import subprocess, sys
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+files = [server.stdin.fileno(), server.stdout.fileno()]
+server.stdin.write(sys.stdin.buffer.readline())
+server.stdin.flush()
+subprocess.Popen(["cat"], pass_fds=files, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+sys.stdout.buffer.write(server.stdout.readline())
+sys.stdout.buffer.flush()
+server.wait()
+"""
+
+
+def test_it_ends_with_a_client_that_is_killed_while_another_process_has_its_pipe(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "podbot", "mcp", "--backend", "unsafe-local"]
+    env = {**os.environ, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [sys.executable, "-c", CLIENT, *program], stdin=pipe, stdout=pipe, stderr=pipe, env=env
+    ) as it:
+        assert it.stdin is not None
+        assert it.stdout is not None
+        assert it.stderr is not None
+        it.stdin.write(json.dumps(HELLO).encode() + b"\n")
+        it.stdin.flush()
+        assert json.loads(it.stdout.readline())["id"] == 1
+        os.set_blocking(it.stderr.fileno(), False)
+        it.kill()
+        said: list[bytes] = []
+
+        def is_closed(fd: int) -> bool:
+            with contextlib.suppress(BlockingIOError):
+                said.append(os.read(fd, 1 << 16))
+            return said[-1:] == [b""]
+
+        stderr = it.stderr.fileno()
+        wait_until(lambda: is_closed(stderr), "the server's end")
+        assert b"the client has ended" in b"".join(said)

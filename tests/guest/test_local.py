@@ -15,6 +15,8 @@ from podbot.errors import BadWorkingDirectory, CommandRefused
 from podbot.guest.channel import Channel
 from podbot.guest.local import LocalGuest
 from podbot.guest.messages import Ended, GuestCommand
+from podbot.guest.running import Running
+from tests.guest.liar import PATIENT
 from tests.guest.local_commands import STRAYS, Printed, before_its_deadline, lives, run, shell
 from tests.inside import PROGRAM, version
 from tests.waiting import HANG, wait_until
@@ -331,3 +333,24 @@ def children(parent: int) -> list[str]:
 def test_what_was_printed_right_before_the_end_arrives(channel: Channel) -> None:
     for _ in range(20):
         assert len(run(channel, "head", "-c", "60000", "/dev/zero")[1]) == 60_000
+
+
+STUBBORN = "trap '' TERM; echo $$; while :; do sleep 0.05; done"
+
+
+def pid_of(running: Running, printed: Printed) -> int:
+    wait_until(lambda: running.wait(0.01) is None and b"\n" in printed.of(1))
+    return int(printed.of(1))
+
+
+def test_a_guest_may_give_what_runs_at_its_end_less_time_than_the_commands_have() -> None:
+    with LocalGuest.start(program=PROGRAM, patience=PATIENT, end_grace=0.1) as guest:
+        running, asked = (
+            (guest.channel.start(GuestCommand(("sh", "-c", STUBBORN), term_grace=10 * HANG), printed), printed)
+            for printed in (Printed(), Printed())
+        )
+        job = guest.channel.start(GuestCommand(("sh", "-c", "trap '' TERM; sleep 600"), term_grace=10 * HANG, keep=100))
+        pids = [job.pid, pid_of(*running), pid_of(*asked)]
+        asked[0].terminate()  # its own time has begun
+    for pid in pids:
+        wait_until(lambda: not lives(pid))  # noqa: B023 - it is waited for here

@@ -35,21 +35,23 @@ def connected_descriptors() -> tuple[int, int]:
 
 
 class Pipes:
-    """A server in a thread, on two pipes, or on two non-blocking sockets."""
+    """A server in a thread, on two pipes, or on two non-blocking sockets. ``client``: see serve_over_stdio."""
 
-    def __init__(self, served: Served, *, sockets: bool = False) -> None:
+    def __init__(self, served: Served, *, sockets: bool = False, client: int | None = None) -> None:
         self.wake = Wake()
         stdin, self._in = connected_descriptors() if sockets else os.pipe()
         stdout, self._out = connected_descriptors() if sockets else os.pipe()[::-1]
         self._reader = os.fdopen(self._out, "rb")
         self.number: list[int | None] = []
         self._stdin = stdin
-        self._thread = threading.Thread(target=self._serve, args=(served, stdin, stdout))
+        self._thread = threading.Thread(target=self._serve, args=(served, stdin, stdout, client))
         self._thread.start()
 
-    def _serve(self, served: Served, stdin: int, stdout: int) -> None:
-        emit = served.events.append
-        self.number.append(serve_over_stdio(served.tools, stdin=stdin, stdout=stdout, wake=self.wake, emit=emit))
+    def _serve(self, served: Served, stdin: int, stdout: int, client: int | None) -> None:
+        ended = serve_over_stdio(
+            served.tools, stdin=stdin, stdout=stdout, wake=self.wake, emit=served.events.append, client=client
+        )
+        self.number.append(ended)
         os.close(stdout)
 
     def send(self, *messages: object) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
@@ -26,6 +28,7 @@ from tests.mcp.pipes import HELLO, READY, Pipes, call, request
 from tests.mcp.test_server import text_of, value_of
 from tests.mcp.test_tasks import LONG, TakesTasks, TaskResult, ended
 from tests.mcp.workspaces import Served
+from tests.waiting import HANG
 
 
 def test_the_end_of_the_input_ends_commands_and_removes_sandboxes(served: Served, pipes: Pipes) -> None:
@@ -60,6 +63,50 @@ def test_a_client_that_dies_during_a_call_has_left(served: Served, pipes: Pipes)
     pipes.send(call(3, "ls"))  # its input stays open, for example in a child of the client
     assert pipes.ended() is None
     assert [made.closed for made in served.making.made] == [1]
+
+
+def test_the_end_of_the_clients_process_ends_it_while_the_input_stays_open(served: Served) -> None:
+    alive, killed = os.pipe()
+    made = Pipes(served, client=alive)
+    made.send(HELLO, READY, call(2, "ls"))
+    assert not made.answer(2)["result"]["isError"]
+    made.send(call(3, "shell_execute", {"command": ["sleep", "3600"], "timeout_seconds": 120}))
+    os.close(killed)
+    assert made.ended() is None
+    os.close(alive)
+    assert [workspace.closed for workspace in served.making.made] == [1]
+    assert [event.kind for event in served.events] == ["mcp.client_ended"]
+
+
+def leave(pipes: Pipes) -> None:
+    pipes.leave()
+
+
+def read_no_more(pipes: Pipes) -> None:
+    pipes.read_no_more()
+    pipes.send(request(9, "ping"))
+
+
+def terminate(pipes: Pipes) -> None:
+    pipes.wake.post(Signal(signal.SIGTERM))
+
+
+@pytest.mark.parametrize("end", [leave, read_no_more, terminate])
+def test_at_the_end_no_sandbox_waits_for_a_call(served: Served, pipes: Pipes, end: Callable[[Pipes], None]) -> None:
+    pipes.send(HELLO, READY, call(2, "ls"))
+    pipes.answer(2)
+    called, removed, in_time = threading.Event(), threading.Event(), []
+
+    def hold() -> None:
+        called.set()
+        in_time.append(removed.wait(HANG))
+
+    served.making.before, served.making.made[0].ending = hold, removed.set
+    pipes.send(call(3, "sandbox_create"))
+    assert called.wait(HANG)
+    end(pipes)
+    pipes.ended()
+    assert in_time == [True]
 
 
 def test_descriptors_that_do_not_block(served: Served) -> None:

@@ -66,11 +66,11 @@ class Guest:
     def _known(self) -> list[Command]:
         return [*self.commands.values(), *self.ended]
 
-    def end(self) -> None:
-        """Terminate all commands, including jobs, and then end the guest."""
+    def end(self, most: float | None = None) -> None:
+        """Terminate all commands, including jobs, and then end the guest. ``most``: see :meth:`Command.terminate`."""
         self.ending = True
         for command in self._known():
-            attempt(command, command.terminate)
+            attempt(command, command.terminate, most)
         self._watch_end()
 
     def _watch_end(self) -> None:

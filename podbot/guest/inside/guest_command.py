@@ -108,14 +108,21 @@ class Command:
         self.timed_out = True
         self.terminate()
 
-    def terminate(self) -> None:
-        """Terminate all its processes: TERM, the grace, KILL. The end is reported when they have ended."""
-        if self.stopping or self.reported:
+    def terminate(self, most: float | None = None) -> None:
+        """Terminate all its processes: TERM, the grace, KILL. The end is reported when they have ended.
+
+        ``most``: seconds of the grace, where that is longer, also of one that has begun.
+        """
+        if self.reported:
+            return
+        grace = self.grace if most is None else min(self.grace, most)
+        if self.stopping:
+            self.kill_at = min(self.kill_at, time.monotonic() + grace)
             return
         self.stopping, self.streams.keep_open = True, False
         self.loop.cancel((self, "deadline"))
         processes.end(self.pid, self._members(), _TERM)
-        self.kill_at, self.pause = time.monotonic() + self.grace, 0.005
+        self.kill_at, self.pause = time.monotonic() + grace, 0.005
         self._await_members()
 
     def _members(self) -> dict[int, int]:

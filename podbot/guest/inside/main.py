@@ -1,6 +1,7 @@
 """The guest: runs commands for podbot, inside the sandbox. Started as ``python3 -I -S FILE`` and
 
-``stream``: with one connection, on stdin and stdout, which may be one socket; the guest ends with it.
+``stream [SECONDS]``: with one connection, on stdin and stdout, which may be one socket; the guest ends with it, and its
+commands after at most so many seconds between TERM and KILL.
 ``serve SOCKET``: as a sandbox's main process, to which podbot has already passed the socket: see ``socket_handover``.
 ``serve-or-end SOCKET``: the same, but the sandbox ends if no podbot passes the socket; with ``serve`` it keeps running.
 """
@@ -24,8 +25,8 @@ def keep_to_itself() -> None:
             processes.quietly(os.set_inheritable, int(name), False)
 
 
-def serve_stream() -> None:
-    """Serve one connection on stdin and stdout, and end with it."""
+def serve_stream(most: float | None) -> None:
+    """Serve one connection on stdin and stdout, and end with it. ``most``: see :meth:`Guest.end`."""
     keep_to_itself()
     source, target = os.dup(0), os.dup(1)
     same = os.path.sameopenfile(0, 1)
@@ -36,7 +37,7 @@ def serve_stream() -> None:
     if same:
         os.close(target)
         target = source
-    Connection(guest, source, target, lambda _: guest.end())
+    Connection(guest, source, target, lambda _: guest.end(most))
     guest.loop.run()
 
 
@@ -60,8 +61,8 @@ def stay() -> None:
 
 def main(words: list[str]) -> int:
     """Returns the exit status."""
-    if words == ["stream"]:
-        serve_stream()
+    if words[:1] == ["stream"] and len(words) <= 2:
+        serve_stream(float(words[1]) if words[1:] else None)
         return 0
     if words[:1] in (["serve"], ["serve-or-end"]) and len(words) == 2:
         try:
@@ -69,5 +70,5 @@ def main(words: list[str]) -> int:
         except BaseException:  # noqa: BLE001 - no error may end the sandbox
             stay()
         return 0
-    sys.stderr.write("usage: guest.py stream | serve SOCKET | serve-or-end SOCKET\n")
+    sys.stderr.write("usage: guest.py stream [SECONDS] | serve SOCKET | serve-or-end SOCKET\n")
     return 2
