@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 LINE_BYTES = 4 << 20  # as of a request over HTTP
-_ENDS = 512  # bytes that are known of each end of a line that is too long
+ENDS = 512  # bytes that are known of each end of a line that is too long
 
 # Where the official SDKs write a request's id: Python's and Rust's at the beginning, TypeScript's at the end.
 _ID = rb'"id"\s*:\s*(-?(?:0|[1-9]\d{0,17})|"[\w.:-]{1,128}")\s*'
@@ -61,10 +61,10 @@ class BoundedLines:
             self._held += part
             return
         if not self._end:  # until now it was short enough
-            self._end = bytes(self._held[-_ENDS:])
-        self._end = (self._end + part)[-_ENDS:]
-        self._held += part[:_ENDS]
-        del self._held[_ENDS:]
+            self._end = bytes(self._held[-ENDS:])
+        self._end = (self._end + part)[-ENDS:]
+        self._held += part[:ENDS]
+        del self._held[ENDS:]
 
     def _line(self) -> str | LongLine:
         if self._size > self._most:

@@ -19,7 +19,9 @@ from starlette.applications import Starlette
 
 from podbot.errors import AddressUnusable
 from podbot.mcp.bearer_tokens import BearerTokens
+from podbot.mcp.bounded_lines import LINE_BYTES
 from podbot.mcp.http_connections import BoundedConnection
+from podbot.mcp.http_refusals import NamedRefusals
 
 PATH = "/mcp"
 SESSIONS = 100  # of clients of 2025-11-25
@@ -82,13 +84,16 @@ def http_application(server: Server[Any], tokens: BearerTokens, address: Address
     security = TransportSecuritySettings(allowed_hosts=sorted({*hosts, address.authority}), allowed_origins=[])
     # The issuer is part of the SDK's settings, and used only for metadata, which are not served without a resource.
     auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{address.authority}"), resource_server_url=None)
-    return server.streamable_http_app(
+    application = server.streamable_http_app(
         streamable_http_path=PATH,
         transport_security=security,
+        max_request_body_size=LINE_BYTES,
         max_sessions=SESSIONS,
         auth=auth,
         token_verifier=tokens,
     )
+    application.add_middleware(NamedRefusals, body_bytes=LINE_BYTES, sessions=SESSIONS)
+    return application
 
 
 class _Server(uvicorn.Server):

@@ -18,7 +18,8 @@ from mcp.shared.exceptions import MCPError
 
 from podbot._version import __version__
 from podbot.errors import FileRefused, PodbotError, ToolValidationError
-from podbot.mcp.resource_reader import FILE_TEMPLATE, OUTPUT_TEMPLATE, ResourceReader, file_uri, output_uri
+from podbot.mcp.request_errors import naming_errors
+from podbot.mcp.resource_reader import FILE_TEMPLATE, OUTPUT_TEMPLATE, URI_CHARS, ResourceReader, file_uri, output_uri
 from podbot.mcp.tasks_extension import KEPT_SECONDS, PATIENCE, OwnerOf, Tasks
 from podbot.mcp.tool_calls import ListedTool, Outcome, ToolCalls
 from podbot.shell.anyio_calls import in_thread
@@ -76,6 +77,7 @@ def protocol_server(
         on_list_resource_templates=handlers.list_templates,
         on_read_resource=handlers.read_resource,
     )
+    server.middleware.append(naming_errors)
     handlers.tasks.offer(server)
     return server
 
@@ -159,7 +161,8 @@ class _Handlers:
         try:
             text = await in_thread(lambda: self._resources.read(owner, uri))
         except (ToolValidationError, FileRefused) as error:
-            raise MCPError(types.INVALID_PARAMS, str(error), {"uri": uri}) from error
+            named = {"uri": uri} if len(uri) <= URI_CHARS else None
+            raise MCPError(types.INVALID_PARAMS, str(error), named) from error
         except (PodbotError, RuntimeError) as error:
             raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         content = types.TextResourceContents(uri=uri, mime_type="text/plain", text=text)

@@ -41,10 +41,12 @@ def output_uri(handle: str, number: int) -> str:
 
 def parse_uri(uri: str) -> Place:
     """What an address names. Raises ToolValidationError."""
+    if len(uri) > URI_CHARS:
+        raise invalid("uri", uri, f"it has {len(uri):,} characters, the limit is {URI_CHARS:,}")
     begin = f"{SCHEME}://"
     handle, _, rest = uri.removeprefix(begin).partition("/")
     kind, _, name = rest.partition("/")
-    if not uri.startswith(begin) or len(uri) > URI_CHARS or not handle or kind not in ("files", "output"):
+    if not uri.startswith(begin) or not handle or kind not in ("files", "output"):
         raise _no_resource(uri)
     if kind == "files":
         # After decoding, as the tools' paths: an escaped slash or dot gains nothing.

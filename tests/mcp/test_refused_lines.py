@@ -17,12 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.mcp.bounded_lines import LINE_BYTES, BoundedLines, LongLine
-from podbot.mcp.stdio_transport import refusal
+from podbot.mcp.refused_messages import DEPTH, DIGITS, refusal
 from tests.mcp.pipes import HELLO, READY, Pipes, call, request
 from tests.mcp.workspaces import Served
 from tests.waiting import wait_until
 
-PARSE_ERROR, INVALID_REQUEST = -32700, -32600  # of JSON-RPC 2.0
+PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602  # of JSON-RPC 2.0
 HALF = b"x" * (LINE_BYTES // 2)
 
 
@@ -73,6 +73,73 @@ def test_a_line_that_is_no_message_is_answered_with_an_error(
     assert len(refused(served)) == 1
 
 
+def listing(content: str, *, first: bool = True) -> str:
+    """A request with an argument, as the SDKs write it: its id first, or last."""
+    called = f'"method":"tools/call","params":{{"name":"ls","arguments":{{"path":{content}}}}}'
+    return f'{{"jsonrpc":"2.0","id":7,{called}}}' if first else f'{{{called},"jsonrpc":"2.0","id":7}}'
+
+
+def nested(depth: int) -> str:
+    return "[" * depth + "]" * depth
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["id first", "id last"])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("9" * 5000, ("5,000 digits", f"{DIGITS:,}")),
+        ("-" + "9" * 4301, ("4,301 digits", f"{DIGITS:,}")),
+        (r'"\ud800"', ("lone surrogate",)),
+        (r'"\udc00 and so on"', ("lone surrogate",)),
+        (nested(400), ("403 deep", f"{DEPTH}")),
+        (nested(100_000), (f"the limit is {DEPTH}",)),
+    ],
+    ids=lambda value: value[:12] if isinstance(value, str) else None,
+)
+def test_json_that_cannot_be_read_is_refused_with_the_reason_and_the_requests_id(
+    served: Served, pipes: Pipes, content: str, words: tuple[str, ...], first: bool
+) -> None:
+    pipes.send(HELLO, READY)
+    pipes.answer(1)
+    pipes.send(listing(content, first=first).encode() + b"\n")
+    answer = pipes.next()
+    assert (answer["id"], answer["error"]["code"]) == (7, INVALID_REQUEST)
+    for word in words:
+        assert word in answer["error"]["message"]
+    assert len(answer["error"]["message"]) < 200
+    pipes.send(call(8, "sandbox_list"))
+    assert not pipes.answer(8)["result"]["isError"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"jsonrpc": "2.0", "id": "\\ud800", "method": "ping"}',
+        f'{{"jsonrpc": "2.0", "id": {"9" * 5000}, "method": "ping"}}',
+        f'{{"jsonrpc": "2.0", "id": 7, "result": {{"x": {"9" * 5000}}}}}',
+        nested(400),
+    ],
+    ids=lambda line: line[:45],
+)
+def test_an_id_that_cannot_be_told_is_null(line: str) -> None:
+    error = refusal(line)
+    assert error is not None
+    assert (error.id, error.error.code) == (None, INVALID_REQUEST)
+
+
+def test_what_is_just_within_the_limits_of_json_is_read() -> None:
+    assert refusal(listing("9" * DIGITS)) is None
+    assert refusal(listing(nested(DEPTH - 3))) is None
+    beyond = [refusal(listing(text)) for text in ("9" * (DIGITS + 1), nested(DEPTH - 2))]
+    assert [error.id for error in beyond if error is not None] == [7, 7]
+
+
+def test_the_reason_says_that_an_id_is_none() -> None:
+    error = refusal('{"jsonrpc": "2.0", "id": null, "method": "ping"}')
+    assert error is not None
+    assert "id is neither text nor an integer" in error.error.message
+
+
 def test_a_line_of_the_most_bytes_is_served(served: Served, pipes: Pipes) -> None:
     message = json.dumps(call(2, "ls", {"path": ""})).encode()
     pipes.send(HELLO, READY, message.ljust(LINE_BYTES) + b"\n")
@@ -94,6 +161,52 @@ def test_a_request_that_is_malformed_harms_nothing(served: Served, pipes: Pipes)
     assert served.making.made == []
     pipes.send(call(6, "ls"))
     assert not pipes.answer(6)["result"]["isError"]
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "text"),
+    [
+        ("tools/call", None, "params.name is missing"),
+        ("tools/call", {"name": 7}, "params.name is 7, not a string"),
+        ("tools/call", {"name": None}, "params.name is null, not a string"),
+        ("tools/call", {"name": "ls", "arguments": []}, "params.arguments is a list, not an object"),
+        ("tools/call", {"name": "ls", "_meta": True}, "params._meta is true, not an object"),
+        ("resources/read", {"uri": {}}, "params.uri is an object, not a string"),
+        ("tools/list", {"cursor": 1}, "params.cursor is 1, not a string"),
+    ],
+)
+def test_the_error_for_wrong_parameters_names_the_parameter(
+    served: Served, pipes: Pipes, method: str, params: Any, text: str
+) -> None:
+    pipes.send(HELLO, READY, request(2, method, params))
+    assert pipes.answer(2)["error"] == {"code": INVALID_PARAMS, "message": text}
+
+
+def test_a_request_without_parameters_that_needs_some_is_told_so(served: Served, pipes: Pipes) -> None:
+    pipes.send(HELLO, READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/call"})
+    assert pipes.answer(2)["error"]["message"] == "params is missing"
+
+
+def test_errors_repeat_no_long_value(served: Served, pipes: Pipes) -> None:
+    long = "x" * 100_000
+    pipes.send(HELLO, READY, request(2, "tools/call", {"name": "ls", "arguments": long}), request(3, long))
+    pipes.send(request(4, "resources/read", {"uri": f"podbot://{long}"}), request(5, "tools/call", {"name": long}))
+    pipes.send(request(6, "completion/complete", {"ref": {"type": "ref/x", long: 1}, "argument": {long: 1}}))
+    answers = {number: pipes.answer(number) for number in (2, 3, 4, 5, 6)}
+    assert all(len(json.dumps(answer)) < 500 for answer in answers.values())
+    assert "params.arguments is 'xxx" in answers[2]["error"]["message"]
+    assert "100,009 characters, the limit is 4,096" in answers[4]["error"]["message"]
+
+
+def test_the_error_for_an_unknown_resource_has_its_address_if_that_is_short(served: Served, pipes: Pipes) -> None:
+    pipes.send(HELLO, READY, *(request(n, "resources/read", {"uri": "podbot://" + "x" * n}) for n in (9, 5000)))
+    assert pipes.answer(9)["error"]["data"] == {"uri": "podbot://" + "x" * 9}
+    assert "data" not in pipes.answer(5000)["error"]
+
+
+def test_a_request_before_initialize_is_told_so(served: Served, pipes: Pipes) -> None:
+    pipes.send(call(1, "ls"), HELLO)
+    assert pipes.answer(1)["error"] == {"code": INVALID_PARAMS, "message": "'tools/call' came before initialize"}
 
 
 def test_neither_the_report_nor_the_answer_has_what_was_sent(served: Served, pipes: Pipes) -> None:

@@ -1,0 +1,65 @@
+"""Errors of requests that the SDK refuses: they name the parameter. The SDK's own texts do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp_types as types
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
+
+from podbot.shell.requests import shortened
+
+_NAME_CHARS = 80  # of a place in the parameters, which may have keys of the client's
+_TEXT_CHARS = 200
+# What is expected, in words of JSON; pydantic's are Python's.
+_EXPECTED = {
+    "string_type": "a string",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "list_type": "a list",
+    "int_type": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+}
+_CONSTANTS: dict[Any, str] = {None: "null", True: "true", False: "false"}
+
+
+async def naming_errors(ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+    """A middleware of the SDK's server."""
+    try:
+        return await call_next(ctx)
+    except ValidationError as error:
+        raise MCPError(types.INVALID_PARAMS, invalid_parameter(error)) from error
+    except MCPError as error:
+        found = error.error
+        if found.code == types.METHOD_NOT_FOUND and found.data == ctx.method:
+            raise MCPError(found.code, found.message, ctx.method[:_NAME_CHARS]) from error
+        if found.code == types.INVALID_PARAMS and found.data == "":  # so the SDK refuses what comes too early
+            raise MCPError(found.code, f"{shortened(ctx.method)} came before initialize") from error
+        raise
+
+
+def invalid_parameter(error: ValidationError) -> str:
+    """What is wrong with the first parameter that is."""
+    first = error.errors(include_url=False, include_context=False)[0]
+    path = [str(part) for part in first["loc"]]
+    place = ".".join(path if path[:1] == ["params"] else ["params", *path])
+    if len(place) > _NAME_CHARS:
+        place = f"{place[:_NAME_CHARS]}…"
+    if first["type"] == "missing":
+        return f"{place} is missing"
+    expected = _EXPECTED.get(first["type"])
+    rest = f"not {expected}" if expected else first["msg"][:_TEXT_CHARS]
+    return f"{place} is {_shown(first['input'])}, {rest}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    if value is None or isinstance(value, bool):
+        return _CONSTANTS[value]
+    return shortened(value)
