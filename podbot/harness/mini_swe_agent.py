@@ -6,6 +6,7 @@ Needs ``podbot[mini-swe-agent]``; without it the import raises ExtraUnusable.
 from __future__ import annotations
 
 import contextlib
+import os
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -72,7 +73,7 @@ class PodbotEnvironment:
             system = self._shell.execute(_SYSTEM, cwd=self._cwd)
             self._system = dict(zip(_SYSTEM_NAMES, system.stdout.splitlines(), strict=False))
             # mini-swe-agent itself ends no environment.
-            self._end = weakref.finalize(self, stack.pop_all().close)
+            self._end = weakref.finalize(self, close_unless_forked, stack.pop_all(), os.getpid())
 
     def cleanup(self) -> None:
         """Remove the sandbox. Raises PodbotError subclasses."""
@@ -104,6 +105,12 @@ class PodbotEnvironment:
         """What the trajectory says of this environment."""
         kind = f"{type(self).__module__}.{type(self).__name__}"
         return {"info": {"config": {"environment": self.config.model_dump(mode="json"), "environment_type": kind}}}
+
+
+def close_unless_forked(opened: contextlib.ExitStack, pid: int) -> None:
+    """Remove the sandbox, unless this is a fork of the process that has it."""
+    if os.getpid() == pid:
+        opened.close()
 
 
 def _image_directory(box: podbot.Sandbox) -> str:

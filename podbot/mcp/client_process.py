@@ -2,7 +2,8 @@
 
 The client is the process above this one that made stdin, and so has its other end. The parent may be another one: a
 shell, `npx` and `uvx` stay between and outlive a client that is killed, and a launcher ends at once while its client
-lives. They got this end alone, so they are never taken for the client.
+lives. As a rule they have this end alone; where they have inherited the other
+one, too, the client is found first, because it is further up.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from podbot.shell.requests import shortened
 
 _NAME_CHARS = 80  # of a place in the parameters, which may have keys of the client's
 _TEXT_CHARS = 200
+_MOST = 100  # errors of one request that are looked at; pydantic's description of each takes 1 KB
 # What is expected, in words of JSON; pydantic's are Python's.
 _EXPECTED = {
     "string_type": "a string",
@@ -43,13 +44,22 @@ async def naming_errors(ctx: ServerRequestContext[Any, Any], call_next: CallNext
 
 def invalid_parameter(error: ValidationError) -> str:
     """What is wrong with the first parameter that is."""
-    first = error.errors(include_url=False, include_context=False)[0]
-    path = [str(part) for part in first["loc"]]
+    if error.error_count() > _MOST:
+        return f"params has {error.error_count():,} errors"
+    errors = error.errors(include_url=False, include_context=False)
+    first = errors[0]
+    *outer, last = [str(part) for part in first["loc"]] or [""]
+    # Where several types are allowed pydantic reports one error for each, and adds its name to the place.
+    alternatives = [one for one in errors if one["loc"][:-1] == first["loc"][:-1] and one["input"] is first["input"]]
+    is_one_of_several = len(alternatives) > 1 and first["type"] != "missing"
+    path = outer if is_one_of_several else [*outer, last]
     place = ".".join(path if path[:1] == ["params"] else ["params", *path])
     if len(place) > _NAME_CHARS:
         place = f"{place[:_NAME_CHARS]}…"
     if first["type"] == "missing":
         return f"{place} is missing"
+    if is_one_of_several:
+        return f"{place} is {_shown(first['input'])}, which is not allowed"
     expected = _EXPECTED.get(first["type"])
     rest = f"not {expected}" if expected else first["msg"][:_TEXT_CHARS]
     return f"{place} is {_shown(first['input'])}, {rest}"

@@ -23,7 +23,6 @@ from podbot.tools.paths import invalid, invalid_as
 from podbot.tools.suite import ToolSuite
 
 SANDBOXES = 32  # of one server; each may have 1 GiB of memory
-_CLOSERS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ class SandboxRegistry:
     """Any thread may call it. ``make``: see :data:`MakeWorkspace`. ``offered``: what sandboxes may have copies of.
 
     ``code_chars``: the most characters of ``evaluate_python``. ``most``: sandboxes at once, of all ``clients``
-    together; each client can have an equal share of them, so that none takes the places of another.
+    together; each client can have an equal share of them, at least one, so that none takes the places of another.
     """
 
     def __init__(
@@ -125,11 +124,12 @@ class SandboxRegistry:
                 self._between[owner] -= 1
 
     def close_all(self) -> None:
-        """Remove all sandboxes, several at once, and make no more. What fails is a warning."""
+        """Remove all sandboxes, at the same time, and make no more. What fails is a warning."""
         with self._lock:
             self._closed = True
             left, self._held = list(self._held.values()), {}
-        with ThreadPoolExecutor(_CLOSERS, thread_name_prefix="podbot-mcp-close") as threads:
+        # Each at once: one whose commands ignore TERM takes half a second, and a client's end is to be quick.
+        with ThreadPoolExecutor(len(left) or 1, thread_name_prefix="podbot-mcp-close") as threads:
             for _ in threads.map(self._closed_quietly, left):
                 pass
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,6 +176,15 @@ def test_the_sandbox_ends_once_by_cleanup_or_with_its_object(module: Any, sandbo
     del made
     gc.collect()
     assert sandboxes.removed == 2
+
+
+def test_a_fork_of_the_process_does_not_end_its_sandbox(module: Any, sandboxes: Sandboxes) -> None:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(sandboxes(None))
+        module.close_unless_forked(stack, os.getpid() + 1)
+        assert sandboxes.removed == 0
+        module.close_unless_forked(stack, os.getpid())
+        assert sandboxes.removed == 1
 
 
 def test_a_directory_that_the_image_lacks_ends_the_start_and_the_sandbox(module: Any, sandboxes: Sandboxes) -> None:

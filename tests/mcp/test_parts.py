@@ -18,6 +18,7 @@ from podbot.mcp.offered_mounts import chosen, offered_mounts
 from podbot.mcp.resource_reader import file_uri, output_uri, parse_uri
 from tests.faults import STRANGER, GiveAway
 from tests.mcp.workspaces import Served
+from tests.waiting import HANG
 
 TOKEN = "t" * 40
 
@@ -283,6 +284,17 @@ def test_a_client_cannot_take_the_places_of_another(tmp_path: Path) -> None:
     served.registry.close("a", served.registry.listed("a")[0].handle)
     served.registry.create("a")
     served.registry.close_all()
+
+
+def test_at_the_end_of_a_server_no_sandbox_waits_for_another(tmp_path: Path) -> None:
+    served = Served(tmp_path)
+    for _ in range(32):
+        served.registry.create("a")
+    together = threading.Barrier(32)
+    for made in served.making.made:
+        made.ending = lambda: together.wait(HANG)
+    served.registry.close_all()
+    assert served.events == []
 
 
 def test_a_place_is_free_once_the_sandbox_has_ended(tmp_path: Path) -> None:

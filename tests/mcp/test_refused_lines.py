@@ -15,9 +15,11 @@ import mcp_types as types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from podbot.mcp.bounded_lines import LINE_BYTES, BoundedLines, LongLine
 from podbot.mcp.refused_messages import DEPTH, DIGITS, refusal
+from podbot.mcp.request_errors import invalid_parameter
 from tests.mcp.pipes import HELLO, READY, Pipes, call, request
 from tests.mcp.workspaces import Served
 from tests.waiting import wait_until
@@ -173,6 +175,7 @@ def test_a_request_that_is_malformed_harms_nothing(served: Served, pipes: Pipes)
         ("tools/call", {"name": "ls", "_meta": True}, "params._meta is true, not an object"),
         ("resources/read", {"uri": {}}, "params.uri is an object, not a string"),
         ("tools/list", {"cursor": 1}, "params.cursor is 1, not a string"),
+        ("tools/list", {"_meta": {"progressToken": []}}, "params._meta.progressToken is a list, which is not allowed"),
     ],
 )
 def test_the_error_for_wrong_parameters_names_the_parameter(
@@ -185,6 +188,12 @@ def test_the_error_for_wrong_parameters_names_the_parameter(
 def test_a_request_without_parameters_that_needs_some_is_told_so(served: Served, pipes: Pipes) -> None:
     pipes.send(HELLO, READY, {"jsonrpc": "2.0", "id": 2, "method": "tools/call"})
     assert pipes.answer(2)["error"]["message"] == "params is missing"
+
+
+def test_of_very_many_errors_only_their_number_is_told() -> None:
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(list[str]).validate_python([1] * 5000)
+    assert invalid_parameter(caught.value) == "params has 5,000 errors"
 
 
 def test_errors_repeat_no_long_value(served: Served, pipes: Pipes) -> None:
