@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from podbot.frozen import Frozen, field
 
 
-def is_for_programs(value: object) -> bool:
+def is_argument(value: object) -> bool:
     """Whether a program can get it as an argument: a string without NUL characters and lone surrogates.
 
-    Surrogates that stand for the bytes of a name that is not UTF-8 are none.
+    The surrogates with which ``surrogateescape`` represents bytes that are not UTF-8 are allowed.
     """
     if not isinstance(value, str) or "\0" in value:
         return False
@@ -21,9 +21,9 @@ def is_for_programs(value: object) -> bool:
     return True
 
 
-def is_variable(name: object) -> bool:
-    """Whether a program can get a variable of this name."""
-    return is_for_programs(name) and name != "" and "=" not in str(name)
+def is_env_name(name: object) -> bool:
+    """Whether a program can get an environment variable of this name, which need not be an identifier."""
+    return is_argument(name) and name != "" and "=" not in str(name)
 
 
 class ExecSpec(Frozen):

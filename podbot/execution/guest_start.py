@@ -17,6 +17,7 @@ from podbot.errors import (
     NoGuest,
     SandboxDied,
 )
+from podbot.exec_spec import ExecSpec, is_argument, is_env_name
 from podbot.execution.command_control import CommandControl, LeftCommand, Started
 from podbot.guest.link import PATIENCE, Patience
 from podbot.guest.messages import Ended, GuestCommand
@@ -26,7 +27,6 @@ from podbot.streams.sides import StreamsLost
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine, Size
-    from podbot.exec_spec import ExecSpec
     from podbot.execution.stopped import Group
     from podbot.execution.time_limits import TimeLimits
     from podbot.streams.sides import CommandSide
@@ -43,12 +43,12 @@ class NotTaken(Exception):
 
 def can_run(spec: ExecSpec) -> bool:
     """Whether a guest can run ``spec``; the engine runs the others, or explains why it cannot."""
-    words = (*spec.command, *spec.env, *spec.env.values(), spec.workdir or "", spec.user or "")
+    words = (*spec.command, *spec.env.values(), spec.workdir or "", spec.user or "")
     return (
         (spec.workdir is None or spec.workdir.startswith("/"))
         and bool(spec.command[0])
-        and not any("\0" in word for word in words)
-        and not any("=" in name or not name for name in spec.env)
+        and all(map(is_argument, words))
+        and all(map(is_env_name, spec.env))
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from podbot.errors import BadWorkingDirectory, CommandRefused
-from podbot.exec_spec import is_for_programs, is_variable
+from podbot.exec_spec import is_argument, is_env_name
 from podbot.frozen import Frozen, field
 from podbot.guest import frames
 
@@ -62,10 +62,10 @@ class GuestCommand(Frozen):
 
         Raises CommandRefused for texts that no program can get. The guest would close the connection for them.
         """
-        if not is_for_programs("".join((*self.argv, *self.env, *self.env.values(), self.cwd, self.within, self.user))):
+        if not is_argument("".join((*self.argv, *self.env, *self.env.values(), self.cwd, self.within, self.user))):
             reason = "an argument, a variable or a path of it has a NUL character or a lone surrogate"
             raise CommandRefused(field="command", value="", reason=reason)
-        if not all(map(is_variable, self.env)):
+        if not all(map(is_env_name, self.env)):
             raise CommandRefused(field="env", value="", reason="a name of a variable is empty, or has an equals sign")
         words = {
             "argv": list(self.argv),

@@ -48,11 +48,12 @@ def invalid_parameter(error: ValidationError) -> str:
         return f"params has {error.error_count():,} errors"
     errors = error.errors(include_url=False, include_context=False)
     first = errors[0]
-    *outer, last = [str(part) for part in first["loc"]] or [""]
+    path = [str(part) for part in first["loc"]]
     # Where several types are allowed pydantic reports one error for each, and adds its name to the place.
     alternatives = [one for one in errors if one["loc"][:-1] == first["loc"][:-1] and one["input"] is first["input"]]
     is_one_of_several = len(alternatives) > 1 and first["type"] != "missing"
-    path = outer if is_one_of_several else [*outer, last]
+    if is_one_of_several:
+        del path[-1]
     place = ".".join(path if path[:1] == ["params"] else ["params", *path])
     if len(place) > _NAME_CHARS:
         place = f"{place[:_NAME_CHARS]}…"

@@ -128,7 +128,7 @@ class SandboxRegistry:
         with self._lock:
             self._closed = True
             left, self._held = list(self._held.values()), {}
-        # Each at once: one whose commands ignore TERM takes half a second, and a client's end is to be quick.
+        # All at once: one whose commands ignore TERM takes 0.5 s, and the server must end soon after its client.
         with ThreadPoolExecutor(len(left) or 1, thread_name_prefix="podbot-mcp-close") as threads:
             for _ in threads.map(self._closed_quietly, left):
                 pass

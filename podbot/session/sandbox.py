@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from podbot.engine.port import Engine
 from podbot.errors import ContainerError, ContainerNotFound, InvalidValue
-from podbot.exec_spec import ExecSpec, is_for_programs, is_variable
+from podbot.exec_spec import ExecSpec, is_argument, is_env_name
 from podbot.execution.capture import Kept, StartTimer, run_fed
 from podbot.execution.result import BytesResult, ExecutionResult
 from podbot.machine import disk
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from podbot.tools.files import Files
 
 _LONGEST = 1e9  # seconds, of a timeout
-_NOT_FOR_PROGRAMS = "is not a string without NUL characters and lone surrogates"
+_NO_ARGUMENT = "is not a string without NUL characters and lone surrogates"
 OUTPUT_LIMIT = 1 << 20  # bytes kept of stdout and of stderr; the rest is read and discarded
 
 
@@ -320,16 +320,16 @@ def _checked(command: Sequence[str], timeout: float | None, env: Mapping[str, st
     field, reason = "", ""
     if isinstance(command, str) or not command or not command[0]:
         field, reason = "command", f"{command!r} is not a program and its arguments"
-    elif wrong := [word for word in command if not is_for_programs(word)]:
-        field, reason = "command", f"{shortened(wrong[0])} {_NOT_FOR_PROGRAMS}"
+    elif wrong := [word for word in command if not is_argument(word)]:
+        field, reason = "command", f"{shortened(wrong[0])} {_NO_ARGUMENT}"
     elif timeout is not None and not 0 < timeout <= _LONGEST:
         field, reason = "timeout", f"{shortened(timeout)} is not a number of seconds above 0, at most 1,000,000,000"
-    elif odd := [name for name in env if not is_variable(name)]:
+    elif odd := [name for name in env if not is_env_name(name)]:
         field, reason = "env", f"{shortened(str(odd[0]).partition('=')[0])} is not the name of a variable"
-    elif bad := [name for name, value in env.items() if not is_for_programs(value)]:
-        field, reason = "env", f"the value of {shortened(bad[0])} {_NOT_FOR_PROGRAMS}"
-    elif cwd is not None and not is_for_programs(cwd):
-        field, reason = "cwd", f"{shortened(cwd)} {_NOT_FOR_PROGRAMS}"
+    elif bad := [name for name, value in env.items() if not is_argument(value)]:
+        field, reason = "env", f"the value of {shortened(bad[0])} {_NO_ARGUMENT}"
+    elif cwd is not None and not is_argument(cwd):
+        field, reason = "cwd", f"{shortened(cwd)} {_NO_ARGUMENT}"
     if field:
         hint = 'Pass a list, such as ["ls", "-l"]; a shell is ["sh", "-c", "…"].' if field == "command" else ""
         raise InvalidValue(field=field, origin="the caller", reason=reason[:200], hint=hint)

@@ -34,8 +34,8 @@ _ENDING_SECONDS, _PAUSE = 3.0, 0.02  # the engine reports the end of a container
 PREFIX = "podbot-ws"
 PREFIX_CHARS = 14  # with an ident of 48 that is the longest name of a session
 _NOBODY = (65534, 65534)  # the user of a sealed sandbox
-# Seconds between TERM and KILL at the end of a local workspace. A sandbox is killed at once, and with the 2 s of a
-# command `podbot mcp` would end later than 2 s after its client.
+# Seconds between TERM and KILL at the end of a local workspace. With a command's usual 2 s, `podbot mcp` would end more
+# than 2 s after its client. A sandbox is killed at once.
 _LOCAL_END = 0.5
 
 

@@ -32,7 +32,7 @@ class Emulator:
         threading.Thread(target=self._run, daemon=True).start()
 
     def type(self, data: bytes) -> None:
-        """Returns when the terminal has it and shows it, which the kernel does later, and sometimes much later."""
+        """Returns when its echo has appeared: the kernel passes on what is typed in the background, perhaps late."""
         shown = len(self._said) + sum(map(_width, data))
         os.write(self.controller, data)
         wait_until(lambda: len(self._said) >= shown, "the echo of what was typed")

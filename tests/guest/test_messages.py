@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.errors import CommandRefused
-from podbot.exec_spec import is_for_programs, is_variable
+from podbot.exec_spec import is_argument, is_env_name
 from podbot.guest import frames, messages
 from podbot.guest.messages import Ended, GuestCommand, Malformed
 
@@ -112,7 +112,7 @@ TEXTS = WORDS | st.text(max_size=5)
 
 @given(st.lists(TEXTS, min_size=1), st.dictionaries(TEXTS, TEXTS, max_size=3))
 def test_a_request_is_ascii_and_loses_nothing_or_is_refused(argv: list[str], env: dict[str, str]) -> None:
-    usable = all(map(is_for_programs, (*argv, *env, *env.values()))) and all(map(is_variable, env))
+    usable = all(map(is_argument, (*argv, *env, *env.values()))) and all(map(is_env_name, env))
     try:
         document = GuestCommand(tuple(argv), env=env).document(1024, discard=False)
     except CommandRefused:
@@ -126,11 +126,11 @@ def test_a_request_is_ascii_and_loses_nothing_or_is_refused(argv: list[str], env
 
 @given(st.text(max_size=20) | WORDS)
 def test_what_a_program_can_get_is_what_the_kernel_takes(word: str) -> None:
-    if is_for_programs(word):
+    if is_argument(word):
         assert b"\0" not in word.encode("utf-8", "surrogateescape")
     else:
         assert "\0" in word or any("\ud800" <= character <= "\udfff" for character in word)
-    assert not is_variable(word + "=")
+    assert not is_env_name(word + "=")
 
 
 def test_a_deadline_that_is_no_number_is_not_sent() -> None:

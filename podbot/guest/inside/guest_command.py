@@ -111,7 +111,7 @@ class Command:
     def terminate(self, most: float | None = None) -> None:
         """Terminate all its processes: TERM, the grace, KILL. The end is reported when they have ended.
 
-        ``most``: seconds of the grace, where that is longer, also of one that has begun.
+        ``most``: an upper limit for the grace in seconds, also for one that has begun; None: no limit.
         """
         if self.reported:
             return

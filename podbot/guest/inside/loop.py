@@ -113,7 +113,7 @@ class Loop:
             attempt(None, owner.fail)
 
     def _reap(self, _: int) -> None:
-        os.read(self._woken, 512)  # if more is left, this is called again
+        os.read(self._woken, 512)  # if more is left, the descriptor stays readable, and this is called again
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)

@@ -17,8 +17,8 @@ else:
     import _signal as signal  # the module `signal` costs 0.9 MB
 
 _DEFAULT_PATH = b"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Programs start with the kernel's default for every signal. For those that posix_spawn is not told of, the glibc makes
-# two calls instead of one, which takes 10 us for all of them. C libraries keep two or three to themselves.
+# Programs start with the kernel's default action for each of these signals. posix_spawn of the glibc makes two system
+# calls instead of one for a signal that is not listed: 10 us for all. C libraries reserve two or three more signals.
 _SIGNALS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _CELLS = 65535  # the most columns or rows of a terminal
 _OF_A_SHELL = (b"PWD", b"OLDPWD", b"SHLVL", b"_")
