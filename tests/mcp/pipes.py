@@ -43,6 +43,7 @@ class Pipes:
         stdout, self._out = connected_descriptors() if sockets else os.pipe()[::-1]
         self._reader = os.fdopen(self._out, "rb")
         self.number: list[int | None] = []
+        self._answers: dict[int, Any] = {}
         self._stdin = stdin
         self._thread = threading.Thread(target=self._serve, args=(served, stdin, stdout, client))
         self._thread.start()
@@ -69,10 +70,12 @@ class Pipes:
         return message
 
     def answer(self, number: int) -> Any:
-        """The answer to a request, which may come after others."""
-        while (message := self.next()).get("id") != number:
-            pass
-        return message
+        """The answer to a request. Answers come in any order: others' are kept for the next call."""
+        while number not in self._answers:
+            message = self.next()
+            if "id" in message:
+                self._answers[message["id"]] = message
+        return self._answers.pop(number)
 
     def leave(self) -> None:
         os.close(self._in)
