@@ -6,9 +6,11 @@ import contextlib
 import glob
 import json
 import os
+import re
+import shlex
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -18,14 +20,15 @@ import tomli_w
 
 from e2e.agents.provider import CACHE, aimock, from_registry, install_once
 from e2e.harness import PODBOT, World, wait_for
-from e2e.mcp_client import environment
+from e2e.mcp_client import environment, http_server
+from e2e.patience import patient
 from podbot.agents.registry import agent
-from tests.mcp.test_settings import PROJECT, blocks
+from tests.mcp.test_settings import PAGE, PROJECT, blocks
 
+TOKEN = "m" * 40
 PROMPT, ANSWER = "use-the-sandbox", "podbot-sandbox-used"
 COMMAND = ["sh", "-c", "id -u; python3 src/app.py"]
 SEEN = "65534\\none\\n"  # in JSON: the command ran in the sandbox, on the copy
-SECONDS = 120
 
 
 def program(name: str) -> str:
@@ -49,12 +52,27 @@ def project(tmp_path: Path) -> Path:
     return made
 
 
-def entry(heading: str, project: Path) -> dict[str, Any]:
-    """The how-to's entry for a server, with this working tree's podbot and this project."""
-    (servers,) = blocks(heading)
-    found: dict[str, Any] = servers["podbot"]
-    words = [str(project) if word == PROJECT else word for word in found["args"]]
-    return {**found, "command": PODBOT[0], "args": [*PODBOT[1:], *words]}
+def own_words(words: Iterable[str], project: Path) -> list[str]:
+    """A command of the how-to with this working tree's podbot and this project."""
+    own = {"/home/ada/.local/bin/podbot": PODBOT, PROJECT: [str(project)]}
+    return [part for word in words for part in own.get(word, [word])]
+
+
+@contextlib.contextmanager
+def served_entry(world: World, tmp_path: Path, project: Path, heading: str, http: bool) -> Iterator[dict[str, Any]]:
+    """The how-to's entry for a server. For one over HTTP the server runs, and its token is in MCP_TOKEN."""
+    if not http:
+        (servers,) = blocks(heading)
+        found: dict[str, Any] = servers["podbot"]
+        command, *words = own_words([found["command"], *found["args"]], project)
+        yield {**found, "command": command, "args": words}
+        return
+    tokens = tmp_path / "tokens"
+    tokens.write_text(f"{TOKEN}\n")
+    tokens.chmod(0o600)
+    found = blocks("Over HTTP")[("Claude Code", "Codex").index(heading)]["podbot"]
+    with http_server(world, tmp_path / "place", "--mount", str(project), "--token-file", str(tokens)) as (_, url, _log):
+        yield {**found, "url": url}
 
 
 @contextlib.contextmanager
@@ -83,7 +101,7 @@ def model_of_claude(tmp_path: Path) -> Iterator[str]:
 class _Codex(BaseHTTPRequestHandler):
     """The model that Codex asks: it calls the tool, whose namespace aimock does not know, and then answers."""
 
-    requests: list[Any] = []  # noqa: RUF012 - of the one test that uses it
+    requests: list[Any] = []  # noqa: RUF012 - of the present test
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -125,7 +143,14 @@ def model_of_codex() -> Iterator[str]:
 def run(words: list[str], env: dict[str, str], cwd: Path) -> str:
     """The agent's stdout."""
     done = subprocess.run(
-        words, env=env, cwd=cwd, capture_output=True, text=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL
+        words,
+        env=env,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=patient(120),
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
@@ -137,13 +162,20 @@ def world(own_world: World) -> World:
     return own_world
 
 
-def test_claude_code_uses_a_sandbox(world: World, tmp_path: Path, project: Path) -> None:
-    place = tmp_path / "place"
+def settings_of_claude(world: World, place: Path) -> dict[str, str]:
+    return {**environment(world, place), "ANTHROPIC_API_KEY": "dummy", "MCP_TOKEN": TOKEN,
+            "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}  # fmt: skip
+
+
+@pytest.mark.parametrize("http", [False, True])
+def test_claude_code_uses_a_sandbox(world: World, tmp_path: Path, project: Path, http: bool) -> None:
     settings = tmp_path / "mcp.json"
-    settings.write_text(json.dumps({"mcpServers": {"podbot": entry("Claude Code", project)}}))
-    with model_of_claude(tmp_path) as url:
-        env = {**environment(world, place), "ANTHROPIC_API_KEY": "dummy", "ANTHROPIC_BASE_URL": url,
-               "DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}  # fmt: skip
+    with (
+        served_entry(world, tmp_path, project, "Claude Code", http) as entry,
+        model_of_claude(tmp_path) as url,
+    ):
+        settings.write_text(json.dumps({"mcpServers": {"podbot": entry}}))
+        env = {**settings_of_claude(world, tmp_path / "place"), "ANTHROPIC_BASE_URL": url}
         words = [program("claude"), "-p", "--mcp-config", str(settings), "--strict-mcp-config"]
         allowed = ["--allowedTools", "mcp__podbot__*", "--output-format", "stream-json", "--verbose"]
         said = run([*words, *allowed, "--", PROMPT], env, tmp_path)
@@ -154,35 +186,39 @@ def test_claude_code_uses_a_sandbox(world: World, tmp_path: Path, project: Path)
     world.cleaned()  # Claude kills a server that takes long to end: see below
 
 
-def test_codex_uses_a_sandbox(world: World, tmp_path: Path, project: Path) -> None:
-    place = tmp_path / "place"
+def test_the_line_that_adds_the_server_to_claude_code(world: World, tmp_path: Path, project: Path) -> None:
+    (line,) = re.findall(r"`(claude mcp add [^`]+)`", PAGE.read_text(encoding="utf-8"))
+    env = settings_of_claude(world, tmp_path / "place")
+    run([program("claude"), *own_words(shlex.split(line)[1:], project)], env, project)
+    said = run([program("claude"), "mcp", "list"], env, project)
+    assert re.search(r"(?m)^podbot: .*✔ Connected|^podbot: .*✓ Connected", said), said
+    world.cleaned()
+
+
+@pytest.mark.parametrize("http", [False, True])
+def test_codex_uses_a_sandbox(world: World, tmp_path: Path, project: Path, http: bool) -> None:
     home = Path(world.env["HOME"], ".codex")
     home.mkdir(exist_ok=True)
-    server = entry("Codex", project)
-    env = environment(world, place)
+    env = environment(world, tmp_path / "place")
     passed = [name for name in env if name.startswith(("XDG_", "CONTAINERS_", "PODBOT_", "TMPDIR"))]
-    with model_of_codex() as url:
+    # Codex passes a server no variables but those that are named here.
+    more: dict[str, Any] = {} if http else {"env_vars": passed}
+    _Codex.requests.clear()
+    with served_entry(world, tmp_path, project, "Codex", http) as entry, model_of_codex() as url:
         provider = {"name": "mock", "base_url": url, "env_key": "MOCK_API_KEY", "wire_api": "responses",
                     "request_max_retries": 0, "stream_max_retries": 0}  # fmt: skip
+        server = {**entry, **more, "default_tools_approval_mode": "approve", "startup_timeout_sec": 120,
+                  "required": True}  # fmt: skip # Codex otherwise begins its turn before the server has answered
         settings = {
             "model_provider": "mock",
             "model": "mock-model",
             "model_providers": {"mock": provider},
-            # Codex passes a server no variables but those that are named here.
-            "mcp_servers": {
-                "podbot": {
-                    **server,
-                    "env_vars": passed,
-                    "default_tools_approval_mode": "approve",
-                    "startup_timeout_sec": 120,
-                    "required": True,  # Codex otherwise begins its turn before the server has answered
-                }
-            },
+            "mcp_servers": {"podbot": server},
         }
         with (home / "config.toml").open("wb") as file:
             tomli_w.dump(settings, file)
         words = [program("codex"), "exec", "--skip-git-repo-check", "--json", PROMPT]
-        said = run(words, {**env, "MOCK_API_KEY": "dummy"}, tmp_path)
+        said = run(words, {**env, "MOCK_API_KEY": "dummy", "MCP_TOKEN": TOKEN}, tmp_path)
     outputs = [item for item in _Codex.requests[-1]["input"] if item.get("type") == "function_call_output"]
     assert SEEN in json.dumps(outputs).replace("\\\\n", "\\n").replace("\\\\", "\\"), (outputs, said)
     assert ANSWER in said

@@ -19,7 +19,7 @@ from podbot.gateway import gateway_process
 from podbot.gateway.gateway_settings import GatewaySettings
 
 _ENDING_SECONDS = 2.0
-_ASK_SECONDS = 5.0
+_ASK_SECONDS = 20.0  # a gateway answers in milliseconds; a machine that is busy may take seconds
 _ANSWER = 1 << 20  # bytes
 _LINE = 1 << 14  # bytes of an event
 _PASSED_ON = ("LD_LIBRARY_PATH",)  # some interpreters need it to find libpython; no secrets are passed

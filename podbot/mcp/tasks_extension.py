@@ -19,7 +19,15 @@ import anyio.abc
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, MISSING_REQUIRED_CLIENT_CAPABILITY, CallToolResult, RequestParams
+from mcp.shared.inbound import MCP_NAME_HEADER, decode_header_value
+from mcp_types import (
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    CallToolResult,
+    RequestParams,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import Field
 
@@ -154,6 +162,7 @@ class Tasks:
         return {}
 
     def _found(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> _Task:
+        _compare_header(ctx, params)
         if not _declared(ctx):
             needed: dict[str, Any] = {"requiredCapabilities": {"extensions": {IDENTIFIER: {}}}}
             raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, "Missing required client capability", needed)
@@ -178,6 +187,18 @@ def _declared(ctx: ServerRequestContext[Any, Any]) -> bool:
     capabilities = ctx.session.client_capabilities
     extensions = capabilities.extensions if capabilities is not None else None
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS and extensions is not None and IDENTIFIER in extensions
+
+
+def _compare_header(ctx: ServerRequestContext[Any, Any], params: TaskParams) -> None:
+    """Raises MCPError if the request's header names another task: the SDK compares it for its own methods only.
+
+    A proxy that reads only the header must not let a request through for a task that it would not allow.
+    """
+    headers = getattr(ctx.request, "headers", None)  # None over stdio
+    named = None if headers is None else headers.get(MCP_NAME_HEADER)
+    if named is not None and decode_header_value(named) != params.task_id:
+        text = f"{MCP_NAME_HEADER} header does not match the request body's 'taskId' parameter"
+        raise MCPError(HEADER_MISMATCH, text)
 
 
 def _time(at: datetime) -> str:

@@ -26,7 +26,7 @@ from podbot.mcp.http_transport import Address, client_of_request, listening, par
 from podbot.streams.wake import Signal
 from tests.mcp.pipes import HELLO, READY, Pipes, call, request
 from tests.mcp.test_server import text_of, value_of
-from tests.mcp.test_tasks import LONG, TakesTasks, TaskResult, ended
+from tests.mcp.test_tasks import IDENTIFIER, LONG, TakesTasks, TaskResult, ended
 from tests.mcp.workspaces import Served
 from tests.waiting import HANG
 
@@ -194,6 +194,7 @@ async def test_clients_over_http_have_their_own_sandboxes(served: Served, era: s
         ({"authorization": f"Bearer {A}", "host": "127.0.0.1:1"}, 421),
         ({"authorization": f"Bearer {A}", "origin": "http://evil.example"}, 403),
         ({"authorization": f"Bearer {A}", "origin": "http://localhost:3000"}, 403),
+        ({"authorization": f"Bearer {A}", "origin": "null"}, 403),
         ({"authorization": f"Bearer {A}"}, 200),
     ],
 )
@@ -283,6 +284,20 @@ async def test_connections_without_a_request_keep_no_client_out(served: Served) 
             await stream.aclose()
 
 
+def modern(method: str, **more: str) -> dict[str, str]:
+    """The headers of a request of 2026-07-28."""
+    return {"accept": "application/json, text/event-stream", "content-type": "application/json",
+            "authorization": f"Bearer {A}", "mcp-protocol-version": "2026-07-28", "mcp-method": method,
+            **more}  # fmt: skip
+
+
+def meta(**capabilities: Any) -> dict[str, Any]:
+    """What each request of 2026-07-28 says of its client."""
+    about = {"protocolVersion": "2026-07-28", "clientInfo": {"name": "t", "version": "1"}}
+    given = {**about, "clientCapabilities": capabilities}
+    return {"_meta": {f"io.modelcontextprotocol/{name}": value for name, value in given.items()}}
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("header", "value", "status"),
@@ -291,14 +306,43 @@ async def test_connections_without_a_request_keep_no_client_out(served: Served) 
 async def test_web_pages_are_refused_with_2026_07_28_as_well(
     served: Served, header: str, value: str, status: int
 ) -> None:
-    about = {"protocolVersion": "2026-07-28", "clientInfo": {"name": "t", "version": "1"}, "clientCapabilities": {}}
-    meta = {f"io.modelcontextprotocol/{name}": given for name, given in about.items()}
-    headers = {"accept": "application/json, text/event-stream", "content-type": "application/json",
-               "authorization": f"Bearer {A}", "mcp-protocol-version": "2026-07-28",
-               "mcp-method": "tools/list"}  # fmt: skip
+    headers = modern("tools/list")
     async with web(served) as url, httpx2.AsyncClient(headers=headers, timeout=120) as http:
-        answer = await http.post(url, json=request(1, "tools/list", {"_meta": meta}), headers={header: value})
+        answer = await http.post(url, json=request(1, "tools/list", meta()), headers={header: value})
         assert answer.status_code == status, answer.text
+
+
+@pytest.mark.anyio
+async def test_the_origin_of_the_server_itself_is_no_other_pages(served: Served) -> None:
+    async with web(served) as url, httpx2.AsyncClient(headers=modern("tools/list"), timeout=120) as http:
+        port = httpx2.URL(url).port
+        for origin, status in ((f"http://127.0.0.1:{port}", 200), (f"http://localhost:{port}", 200),
+                               (f"https://127.0.0.1:{port}", 403), (f"http://127.0.0.1:{port}0", 403),
+                               (f"http://127.0.0.1:{port}.evil.example", 403)):  # fmt: skip
+            answer = await http.post(url, json=request(1, "tools/list", meta()), headers={"origin": origin})
+            assert answer.status_code == status, origin
+
+
+@pytest.mark.anyio
+async def test_a_header_that_names_another_task_is_refused(served: Served) -> None:
+    tasks: dict[str, Any] = {"extensions": {IDENTIFIER: {}}}
+    served.registry.find("client-1", None)
+
+    async def code(method: str, ident: str, **headers: str) -> int | None:
+        body = request(2, method, {"taskId": ident, **meta(**tasks)})
+        answer = (await http.post(url, json=body, headers=modern(method, **headers))).json()
+        found: int | None = answer.get("error", {}).get("code")
+        return found
+
+    async with web(served, patience=0.05) as url, httpx2.AsyncClient(timeout=120) as http:
+        body = request(1, "tools/call", {"name": "shell_execute", "arguments": LONG, **meta(**tasks)})
+        made = await http.post(url, json=body, headers=modern("tools/call", **{"mcp-name": "shell_execute"}))
+        ident = made.json()["result"]["taskId"]
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            assert await code(method, ident, **{"mcp-name": "0" * 32}) == types.HEADER_MISMATCH
+        assert await code("tasks/get", ident, **{"mcp-name": ident}) is None
+        assert await code("tasks/get", ident) is None
+        assert await code("tasks/cancel", ident) is None
 
 
 @pytest.mark.anyio
