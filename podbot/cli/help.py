@@ -28,13 +28,36 @@ def answers(argv: list[str]) -> bool:
 
 
 def invoke(_: Globals, *, words: tuple[str, ...]) -> int:
-    """Print the help of podbot or of the command; returns podbot's exit code. An unknown one is the parser's error."""
+    """Print the help of podbot or of the command; returns podbot's exit code. Raises UsageError for another word."""
     if _print_page(list(words)):
         return 0
     from podbot.cli.app import root
+    from podbot.cli.grammar import PARSER_ERROR
+    from podbot.cli.usage_errors import usage_error
 
-    code: int = root()(args=[*words, "--help"], prog_name="podbot", standalone_mode=False)
+    _refuse_extra(words)
+    argv = [*words, "--help"]
+    try:
+        code: int = root()(args=argv, prog_name="podbot", standalone_mode=False)
+    except PARSER_ERROR as exc:
+        raise usage_error(exc, argv) from None
     return code
+
+
+def _refuse_extra(words: tuple[str, ...]) -> None:
+    """Refuse words behind a command's name, and options: with ``--help`` behind them, the parser ignores both."""
+    from podbot.cli.commands import find
+    from podbot.errors import UsageError
+
+    command = find(list(words))
+    known = len(command.path) if command is not None else 0
+    if command is not None and len(words) > known:
+        hint = f"`podbot help {' '.join(words[:known])}` shows the help of that command."
+        raise UsageError(command="podbot help", reason=f"{words[known]!r} is not expected here", hint=hint)
+    for word in words:
+        if word.startswith("-"):
+            reason = f"there is no command {word!r}"
+            raise UsageError(command="podbot help", reason=reason, hint="`podbot --help` lists the commands.")
 
 
 def version(_: Globals) -> int:

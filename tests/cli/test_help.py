@@ -90,6 +90,33 @@ def test_the_command_help_prints_the_same() -> None:
         assert help_of("help", *words) == help_of(*words, "--help")
 
 
+NO_COMMAND = "there is no command 'nosuch'. "
+
+
+@pytest.mark.parametrize("columns", ["60", "80"])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("nosuch", f"{NO_COMMAND}`podbot --help` lists the commands."),
+        ("config nosuch", f"config: {NO_COMMAND}`podbot config --help` lists the commands."),
+        ("image nosuch", f"image: {NO_COMMAND}`podbot image --help` lists the commands."),
+        ("rmi", "there is no command 'rmi'. `podbot image rm IMAGE` removes an image of podbot's."),
+        ("image ps", "image: there is no command 'ps'. `podbot image --help` lists the commands."),
+        ("run nosuch", "help: 'nosuch' is not expected here. `podbot help run` shows the help of that command."),
+        ("run run", "help: 'run' is not expected here. `podbot help run` shows the help of that command."),
+        ("image ls x", "help: 'x' is not expected here. `podbot help image ls` shows the help of that command."),
+        ("-- --nosuch", "help: there is no command '--nosuch'. `podbot --help` lists the commands."),
+        ("-- config --nosuch", "help: there is no command '--nosuch'. `podbot --help` lists the commands."),
+    ],
+)
+def test_help_of_what_is_no_command_is_an_error_of_the_command_line(
+    words: str, said: str, columns: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert main(["help", *words.split()]) == 2
+    assert capfd.readouterr() == ("", f"podbot: {said}\n")
+
+
 def test_the_short_help_option() -> None:
     assert "Usage: podbot exec" in help_of("exec", "-h")
 
