@@ -119,8 +119,8 @@ _OPTIONS: Final = (
     ),
     (re.compile(r"Remove the sessions? .+ first"), r"\g<0> (`podbot stop --rm NAME`; its unsaved work is lost)"),
 )
-# Set-up asks first, so without a terminal it refuses.
-_SETUP: Final = re.compile(r"`(podbot (?:--config [^`]+ )?setup(?: [^`]+)?)`")
+# Set-up asks first, so without a terminal it refuses. Not in a text that says so already, or asks for the help only.
+_SETUP: Final = re.compile(r"`(podbot (?:--config [^`]+ )?setup(?:(?! --(?:yes|help)\b) [^` ]+)*)`")
 _PAGE: Final = re.compile(r"page ([a-z-]+/[a-z-]+) of the documentation")
 # By class and reason, for reasons that have a remedy of their own.
 _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {

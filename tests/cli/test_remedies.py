@@ -156,6 +156,13 @@ def test_set_up_that_cannot_ask_is_told_not_to() -> None:
     assert "--yes" not in remedy_of(AlreadyStarted(session="setup", state="running"), terminal=False)
 
 
+@pytest.mark.parametrize(
+    "text", ["`podbot setup --help` shows its usage.", "`podbot setup --yes` builds it.", "`podbot setup x --yes`"]
+)
+def test_set_up_is_not_told_twice_and_not_with_its_help(text: str) -> None:
+    assert remedy_of(UsageError(command="podbot setup", reason="r", hint=text), terminal=False) == text
+
+
 def test_the_librarys_own_remedy_is_kept_in_front() -> None:
     near = UnknownKey(key="imgae", origin="config file /c.toml", suggestion="image")
     assert (
