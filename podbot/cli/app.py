@@ -25,6 +25,7 @@ _TYPES = {
     "number": (int, int | None),
     "count": (int, int),
 }  # Option.takes -> the type of the value, and the type if it can be None
+_COMMAND = "COMMAND …"  # in the usage of podbot and of its groups
 
 
 @functools.cache
@@ -59,6 +60,7 @@ def _application(carry_out: CarryOut) -> typer.Typer:
         help=HELP_TEXT,
         epilog=EPILOG,
         no_args_is_help=True,
+        subcommand_metavar=_COMMAND,
         pretty_exceptions_enable=False,
         add_completion=False,  # `podbot completion` needs no Typer
         rich_markup_mode=None,
@@ -80,7 +82,9 @@ def _application(carry_out: CarryOut) -> typer.Typer:
 
 
 def _group(app: typer.Typer, name: str) -> typer.Typer:
-    made = typer.Typer(name=name, help=GROUPS[name], no_args_is_help=True, rich_markup_mode=None)
+    made = typer.Typer(
+        name=name, help=GROUPS[name], no_args_is_help=True, subcommand_metavar=_COMMAND, rich_markup_mode=None
+    )
     app.add_typer(made)
     return made
 
@@ -90,7 +94,7 @@ def _class(command: Command) -> Any:
         return SessionCommand
     if command.ends_at_word:
         return RunsCommand
-    return PlainCommand if command.usage else None
+    return PlainCommand
 
 
 def _main() -> Callable[..., None]:

@@ -270,7 +270,6 @@ COMMANDS = (
         """,
         (Argument("shell", "[bash|zsh|fish]", "The shell; default: the one in $SHELL.", completes="shell"),),
         (Option("install", ("--install",), "Write it where the shell looks for it, and print the path."),),
-        usage=("[OPTIONS]", "[bash|zsh|fish]"),
     ),
     Command(
         ("help",),
@@ -290,7 +289,6 @@ COMMANDS = (
         """,
         (Argument("page", "[PAGE]", "A page, or a link to one in another page.", completes="page"),),
         (Option("path", ("--path",), "Print the path of the page's file."),),
-        usage=("[OPTIONS]", "[PAGE]"),
     ),
     Command(("version",), "help:version", "Show podbot's version."),
 )

@@ -18,11 +18,12 @@ _BEHIND = "podbot.behind"
 
 
 class PlainCommand(TyperCommand):
-    """A command whose grammar the parser's own usage line does not show."""
+    """Shows its usage as the table has it: the parser adds braces, brackets and dots to the arguments' names."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The parts of the help's first line."""
-        return list(_usage(ctx.command_path.split()[1:]))
+        command = find(ctx.command_path.split()[1:])
+        return list(command.grammar) if command is not None else []
 
 
 class RunsCommand(PlainCommand):
@@ -44,11 +45,6 @@ class SessionCommand(PlainCommand):
         at = args.index("--") if "--" in args else len(args)
         ctx.meta[_BEHIND] = args[at + 1 :]
         return super().parse_args(ctx, args[:at])
-
-
-def _usage(path: list[str]) -> tuple[str, ...]:
-    command = find(path)
-    return command.usage if command is not None else ()
 
 
 def words_behind(ctx: Any) -> list[str]:

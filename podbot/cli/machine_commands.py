@@ -38,7 +38,6 @@ MACHINE = (
         Example: podbot image update claude codex=0.170.0
         """,
         (Argument("agents", "[AGENT[=VERSION]…]", "Agents to update.", many=True, completes="agent"),),
-        usage=("[OPTIONS]", "[AGENT[=VERSION]…]"),
     ),
     Command(
         ("image", "ls"),
@@ -65,7 +64,6 @@ MACHINE = (
             YES,
             Option("as_json", ("--json",), "Print a JSON array."),
         ),
-        usage=("[OPTIONS]", "[IMAGE…]"),
         check="image:mistake",
     ),
     Command(
@@ -94,7 +92,6 @@ MACHINE = (
             Option("packages", ("--packages",), "Debian packages to add to the image.", "one", "NAME,…"),
             Option("force", ("--force",), "Build even if the image exists."),
         ),
-        usage=("[OPTIONS]", "[AGENT…]"),
     ),
     Command(
         ("doctor",),

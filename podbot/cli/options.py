@@ -59,6 +59,11 @@ class Argument(NamedTuple):
     completes: str = ""
     names: str = ""  # "files" or "dirs": what else it may name, for completion
 
+    @property
+    def shown(self) -> str:
+        """Its name in the command's usage, in brackets if it may be left out."""
+        return self.metavar if self.required or self.metavar.startswith("[") else f"[{self.metavar}]"
+
 
 # --- before or after every command's name ------------------------------------------------------
 
@@ -178,7 +183,7 @@ class Command(NamedTuple):
     help: str
     arguments: tuple[Argument, ...] = ()
     options: tuple[Option, ...] = ()
-    usage: tuple[str, ...] = ()  # for the help's first line, if the parser's own is not precise enough
+    usage: tuple[str, ...] = ()  # see `grammar`, if the arguments do not say it
     takes_words: bool = False  # the words after the first "--" are a separate value, `words`
     ends_at_word: bool = False  # its options end at the first argument
     check: str = ""  # a function as in `runs`, which returns an error about the combination of values, or ""
@@ -188,6 +193,11 @@ class Command(NamedTuple):
         """The options of COMMON after its name: not those that it spells itself, as `ps` does -q."""
         own = {word for option in self.options for word in option.spelled}
         return tuple(option for option in COMMON if own.isdisjoint(option.spelled))
+
+    @property
+    def grammar(self) -> tuple[str, ...]:
+        """What may follow its name, as the help's first line shows it; [OPTIONS] comes first if it is there."""
+        return self.usage or ("[OPTIONS]", *(one.shown for one in self.arguments if not one.hidden))
 
     def carry_out(self, g: "Globals", values: dict[str, Any]) -> int:
         """Import the command's module and call its function; returns podbot's exit code."""

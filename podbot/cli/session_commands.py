@@ -93,7 +93,6 @@ SESSION_COMMANDS = (
         """,
         (Argument("sessions", "SESSION…", "Sessions to show.", required=True, many=True, completes="session"),),
         (_JSON,),
-        usage=("[OPTIONS]", "SESSION…"),
     ),
     Command(
         ("cp",),
@@ -158,7 +157,6 @@ SESSION_COMMANDS = (
             ),
             _JSON,
         ),
-        usage=("[OPTIONS]", "[SESSION]"),
         check="report_command:mistake",
     ),
     Command(
@@ -227,7 +225,6 @@ SESSION_COMMANDS = (
         """,
         (Argument("sessions", "SESSION…", "Sessions to start.", required=True, many=True, completes="session"),),
         (_JSON,),
-        usage=("[OPTIONS]", "SESSION…"),
     ),
     Command(
         ("restart",),
@@ -241,7 +238,6 @@ SESSION_COMMANDS = (
         """,
         (Argument("sessions", "SESSION…", "Sessions to restart.", required=True, many=True, completes="session"),),
         (_TIME, _JSON),
-        usage=("[OPTIONS]", "SESSION…"),
     ),
     Command(
         ("stop",),
@@ -258,7 +254,6 @@ SESSION_COMMANDS = (
             Option("remove", ("--rm",), "Also remove kept sessions and unsaved work."),
             _JSON,
         ),
-        usage=("[OPTIONS]", "[SESSION…]"),
     ),
     Command(
         ("rm",),
@@ -275,6 +270,5 @@ SESSION_COMMANDS = (
             Option("force", ("--force", "-f"), "Also stop and remove sessions that run."),
             _JSON,
         ),
-        usage=("[OPTIONS]", "[SESSION…]"),
     ),
 )

@@ -22,7 +22,6 @@ from podbot.config.schema import nearest
 from podbot.errors import UsageError
 
 _SIMILAR = 0.85  # a mistyped option, and not another program's
-_BRACKETS = re.compile(r"\[(\[.*\])\]")
 _VALUE = r"(?:-e|--env=)?[A-Za-z_]\w*=."  # NAME=VALUE, by itself or after -e
 _LONGEST = 120  # characters of a command line that a message repeats
 _NO_COMMAND = re.compile(r"No such command ((['\"]).*\2)\.(?: Did you mean|$)", re.DOTALL)
@@ -57,7 +56,7 @@ def _no_argument(exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
     command = find(exc.ctx.command_path.split()[1:])
     arguments = command.arguments if command is not None else ()
     shown = next((one.metavar for one in arguments if one.name == exc.param.name), "") or exc.param.name.upper()
-    return f"{shown.strip('{}[]…')} is missing", f"Usage: `{_line(exc.ctx)}`."
+    return f"{shown.removesuffix('…')} is missing", f"Usage: `{_line(exc.ctx)}`."
 
 
 def _bad_option(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
@@ -72,7 +71,7 @@ def _bad_option(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
     called = f"{name} is {own.spelled[0]}. " if own is not None and own.spelled[0] != name else ""
     typed = shlex.join(["podbot", *argv[:-1], "--", name])
     if argv[-1] != name or "--" in argv or not _can_be_repeated(argv, typed):
-        typed = " ".join(["podbot", *command.path, *command.usage[1:]])
+        typed = " ".join(["podbot", *command.path, *command.grammar[1:]])
     return f"{name} needs a value", called + _behind(typed)
 
 
@@ -145,8 +144,7 @@ def _options(context: Any) -> list[str]:
 def _line(context: Any) -> str:
     """The command with its arguments, as its usage shows them; the options are left out."""
     pieces = context.command.collect_usage_pieces(context)
-    shown = [_BRACKETS.sub(r"\1", piece.strip("{}")) for piece in pieces if piece != "[OPTIONS]"]
-    return " ".join([context.command_path, *shown])
+    return " ".join([context.command_path, *(piece for piece in pieces if piece != "[OPTIONS]")])
 
 
 def _agents_option(context: Any, option: str, argv: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from podbot._version import __version__
 from podbot.agents.registry import known
 from podbot.cli.commands import COMMANDS, EPILOG, HELP_TEXT, Command
-from podbot.cli.options import COMMON, HELP, Argument, Option
+from podbot.cli.options import COMMON, HELP, Option
 from podbot.config.models import AGENT_KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "man" / "podbot.1"
@@ -62,8 +62,7 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 def _command(command: Command) -> Iterator[str]:
     name = " ".join(command.path)
     yield f'.SS "podbot {name}"'
-    usage = command.usage or ("[OPTIONS]", *(_usage(argument) for argument in command.arguments if not argument.hidden))
-    yield f"{_bold(f'podbot {name}')} {_escaped(' '.join(usage))}"
+    yield f"{_bold(f'podbot {name}')} {_escaped(' '.join(command.grammar))}"
     filled = command.help.replace("{known}", ", ".join(known()))
     for paragraph in re.split(r"\n\s*\n", filled.strip()):
         yield ".PP"
@@ -71,11 +70,6 @@ def _command(command: Command) -> Iterator[str]:
         example = text.removeprefix("Example: ")
         yield f"Example: {_bold(example)}" if example != text else _text(text)
     yield from _options(command.options)
-
-
-def _usage(argument: Argument) -> str:
-    name = argument.metavar or argument.name.upper()
-    return name if argument.required or name.startswith("[") else f"[{name}]"
 
 
 def _options(options: Iterable[Option]) -> Iterator[str]:

@@ -170,6 +170,26 @@ def test_what_is_wrong_is_said_in_podbots_words(words: str, said: str, capfd: py
     assert capfd.readouterr().err == f"podbot: {said}\n"
 
 
+NEEDS = [command for command in TABLE if any(one.required for one in command.arguments)]
+
+
+@pytest.mark.parametrize("command", NEEDS, ids=lambda command: " ".join(command.path))
+def test_an_argument_that_is_missing_is_named_as_the_usage_names_it(
+    command: Command, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words: list[str] = []
+    for argument in command.arguments:
+        if not argument.required:
+            break
+        assert main([*command.path, *words]) == 2
+        name = argument.metavar.removesuffix("…")
+        usage = " ".join(["podbot", *command.path, *command.grammar[1:]])
+        printed = capfd.readouterr().err
+        assert printed == f"podbot: {' '.join(command.path)}: {name} is missing. Usage: `{usage}`.\n"
+        assert printed.count("[") == printed.count("]")
+        words.append("x")
+
+
 def test_control_characters_of_a_word_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["\x1b[31m"]) == 2
     assert "\x1b" not in capfd.readouterr().err

@@ -129,6 +129,14 @@ def test_the_pages_are_up_to_date() -> None:
 
 
 @pytest.mark.parametrize("words", paths(), ids=lambda words: " ".join(words) or "podbot")
+def test_the_usage_has_no_brackets_of_the_parsers_own(words: list[str]) -> None:
+    usage = help_of(*words, "--help").splitlines()[0]
+    assert usage.startswith(" ".join(["Usage: podbot", *words]))
+    assert [mark for mark in ("{", "}", "[[", "]]", "...") if mark in usage] == []
+    assert usage.count("[") == usage.count("]")
+
+
+@pytest.mark.parametrize("words", paths(), ids=lambda words: " ".join(words) or "podbot")
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_a_page_is_what_typer_prints(
     words: list[str], columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
