@@ -69,7 +69,7 @@ MISTAKES = (
     Mistake("run custom W --mount W/nosuch:/mnt -- true", "W/nosuch (flag --mount)", "Check the path"),
     Mistake("run custom W --mount W:/proc -- true", "/proc (flag --mount)", "Choose another target"),
     Mistake("run custom W --env-file W/nosuch -- true", "W/nosuch", "Check the path"),
-    Mistake("run custom W --transcript W/nosuch/file -- true", "--transcript", "podbot run [AGENT] [PATH]"),
+    Mistake("run custom W --transcript W/nosuch/file -- true", "--transcript", "`podbot host` has it"),
     # images
     Mistake("run custom W -- true", "localhost/nosuch:1", "podbot setup", IMAGELESS),
     Mistake("image rm localhost/nosuch:1", "localhost/nosuch:1", "podbot image ls"),

@@ -14,10 +14,11 @@ from typing import Any
 
 from podbot.cli.globals import Globals
 from podbot.cli.report import say
+from podbot.config.checks import shown
 from podbot.config.coerce import from_text, from_value
 from podbot.config.load import config_location, load_config
 from podbot.config.models import AppConfig, Origin
-from podbot.config.schema import KEYS, Key, nearest_key, value_of
+from podbot.config.schema import KEYS, SECTIONS, Key, nearest_key, value_of
 from podbot.errors import ConfigError, InvalidValue, PathError, UnknownKey, UsageError
 from podbot.execution.codes import BY_SIGNAL
 from podbot.visible_text import printable
@@ -44,7 +45,7 @@ def get(g: Globals, *, key: str, workspace: str | None, as_json: bool) -> int:
     """Print the value of one key; returns 1 if it has none. Raises UnknownKey."""
     from podbot.config.write import literal
 
-    value = value_of(_loaded(g, workspace), _known(key))
+    value = value_of(_loaded(g, workspace), _known(key, "podbot config get"))
     if as_json:
         _print(json.dumps(dict(value) if isinstance(value, Mapping) else value))
     elif value is not None:
@@ -56,7 +57,7 @@ def set_value(g: Globals, *, key: str, value: str) -> int:
     """Set one key in the file, and print what the file has now. Raises ConfigError and FilesystemError subclasses."""
     from podbot.config.write import literal, set_keys
 
-    known = _known(key)
+    known = _known(key, "podbot config set")
     options = g.load_options(os.environ, {}, {})
     typed = _typed(known, value)
     file, named_by, _ = config_location(options)
@@ -137,10 +138,21 @@ def _interrupts_for_the_editor() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _known(key: str) -> Key:
-    if key not in KEYS:
-        raise UnknownKey(key=key, origin="argument KEY", suggestion=nearest_key(key))
-    return KEYS[key]
+def _known(key: str, command: str) -> Key:
+    """The key that was typed. Raises UsageError for a table and for what is in one, and UnknownKey."""
+    if key in KEYS:
+        return KEYS[key]
+    if key in SECTIONS:
+        names = ", ".join(one.name for one in KEYS.values() if one.section == key)
+        hint = f"Name one of its keys as {key}.KEY: {names}."
+        raise UsageError(command=command, reason=f"{key} is a table of keys", hint=hint)
+    table, _, name = key.rpartition(".")
+    if table in KEYS and KEYS[table].kind == "table":
+        hint = f"`podbot config set {table} NAME=VALUE,…` sets all of it, and `podbot config edit` adds an entry."
+        if command.endswith("get"):
+            hint = f"`podbot config get {table}` prints it."
+        raise UsageError(command=command, reason=f"{shown(name)} would be an entry of the table {table}", hint=hint)
+    raise UnknownKey(key=key, origin="argument KEY", suggestion=nearest_key(key))
 
 
 def _loaded(g: Globals, workspace: str | None) -> AppConfig:
@@ -157,7 +169,7 @@ def init(g: Globals, *, force: bool) -> int:
         raise PathError(
             path=path,
             operation="write",
-            reason="it exists already; --force replaces it, and all that is set in it is lost",
+            reason="it exists already; `podbot config edit` changes it, and --force replaces all that is set in it",
         )
     write_file(path, render_example().encode())
     _print(path)

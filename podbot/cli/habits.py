@@ -21,6 +21,12 @@ _UPDATE = (
 _IMAGE = "`podbot image ls` lists podbot's images; `podman image inspect IMAGE` shows one."
 _LISTS = "`podbot history ls` lists conversations"
 _PRINT = "`podbot config show` prints all values."
+_PODMAN = "podbot has no word for it; podbot's containers and images are Podman's: `podman --help`."
+_PODMANS_TAG = "Podman does it: `podman tag IMAGE NAME`. `podbot image ls` lists podbot's images."
+_PROJECT = "Nothing is read from a project's files. One session runs one sandbox: `podbot run`."
+_CONVERSATION = "A conversation goes on with the agent's own option: `podbot run claude -- --continue`."
+_LOGIN = "`podbot login AGENT` logs an agent in, and `podbot login --list` shows the logins."
+_EDIT = "`podbot config edit` opens the configuration file."
 _PRUNE = "`podbot rm --all` removes all stopped sessions, and does not ask first: their unsaved work is lost."
 
 # By the words after `podbot`: a command, or a group and its command.
@@ -59,8 +65,8 @@ COMMANDS: Mapping[str, str] = {
     "prune": _PRUNE,
     "images": "`podbot image ls` lists images.",
     "rmi": _REMOVE_IMAGE,
-    "resume": "`podbot start SESSION` restarts a kept session; `podbot history ls` lists conversations.",
-    "continue": "`podbot start SESSION` restarts a kept session; `podbot history ls` lists conversations.",
+    "resume": f"{_CONVERSATION} `podbot start SESSION` restarts a kept session.",
+    "continue": f"{_CONVERSATION} `podbot start SESSION` restarts a kept session.",
     "pause": "Podman pauses a session: `podman pause SESSION`, and `podman unpause SESSION` continues it.",
     "unpause": "Podman does it: `podman unpause SESSION`.",
     "auth": "`podbot login` logs an agent in; `podbot run --github-auth gh` uses your gh login.",
@@ -79,9 +85,24 @@ COMMANDS: Mapping[str, str] = {
     "events": "`podbot ps --json` shows the state of sessions.",
     "agent": "`podbot run AGENT` runs one: {agents}.",
     "agents": "`podbot run AGENT` runs one: {agents}.",
+    "compose": _PROJECT,
+    "up": _PROJECT,
+    "down": "`podbot stop SESSION` ends a session.",
+    "pod": _PODMAN,
+    "machine": _PODMAN,
+    "secret": "`podbot run -e NAME` passes a variable, and stores its value nowhere.",
+    "push": _PODMAN,
+    "load": _PODMAN,
+    "import": _PODMAN,
+    "tag": _PODMANS_TAG,
+    "setup-token": _LOGIN,
+    "whoami": _LOGIN,
     "config list": _PRINT,
     "config ls": _PRINT,
     "config unset": "`podbot config edit` opens the file: remove the line there.",
+    "config delete": "`podbot config edit` opens the file: remove the line there.",
+    "config view": _PRINT,
+    "config open": _EDIT,
     "image remove": _REMOVE_IMAGE,
     "image prune": "`podbot image rm --all` removes podbot's images that nothing needs.",
     "image list": "`podbot image ls` lists images.",
@@ -92,6 +113,11 @@ COMMANDS: Mapping[str, str] = {
     "history list": f"{_LISTS}.",
 }
 
+_WHERE = "Name the directory: `--workspace PATH`, or its path alone."
+_CLONE = "Write `--repo OWNER/NAME`."
+_ASKS = "A session starts without a question; `podbot setup --yes` prepares this machine without one."
+_FULL = "An agent has all permissions in its sandbox: leave it out. With `--ask` it asks."
+_NO_NETWORK = "Write `--network none`."
 _CONFINEMENT = "`--profile` selects how tightly a sandbox is confined, and no option loosens one part."
 _TERMINAL = "An agent gets the terminal that podbot is started from: leave it out."
 _USER = "An agent is root in its sandbox: leave it out."
@@ -115,6 +141,8 @@ _RUN: Mapping[str, str] = {
     "-t": _TERMINAL,
     "--interactive": _TERMINAL,
     "--tty": _TERMINAL,
+    "--it": _TERMINAL,
+    "--ti": _TERMINAL,
     "-d": "A session lasts as long as its podbot: start it in a second terminal, or in tmux.",
     "--detach": "A session lasts as long as its podbot: start it in a second terminal, or in tmux.",
     "-a": _TERMINAL,
@@ -122,10 +150,15 @@ _RUN: Mapping[str, str] = {
     "--detach-keys": "podbot reserves no keys: the agent gets all of them.",
     "-m": "Write `--memory SIZE`.",
     "--memory-swap": "`--memory SIZE` limits memory and swap together.",
+    "--mem": "Write `--memory SIZE`.",
+    "--bind": "Write `--mount SRC[:DST][:ro]`.",
     "--volume": "Write `--mount SRC[:DST][:ro]`.",
     "--volumes-from": _MOUNTED,
     "--volume-driver": _MOUNTED,
     "--net": "Write `--network NAME`.",
+    "--no-network": _NO_NETWORK,
+    "--offline": _NO_NETWORK,
+    "--port": "Write `--publish PORT`.",
     "-u": _USER,
     "--user": _USER,
     "--privileged": "Write `--profile privileged`; a sandbox is then no boundary.",
@@ -134,8 +167,28 @@ _RUN: Mapping[str, str] = {
     "--security-opt": _CONFINEMENT,
     "--device": _DEVICES,
     "--gpus": _DEVICES,
+    "--gpu": _DEVICES,
     "--entrypoint": "`podbot run custom -- CMD` runs another command.",
     "--workdir": "An agent starts in its workspace, `--workspace PATH`.",
+    "--directory": _WHERE,
+    "--dir": _WHERE,
+    "--cwd": _WHERE,
+    "--cd": _WHERE,
+    "-C": _WHERE,
+    "--chdir": _WHERE,
+    "--path": _WHERE,
+    "--project": _WHERE,
+    "-R": _CLONE,
+    "--clone": _CLONE,
+    "--git": _CLONE,
+    "--repository": _CLONE,
+    "-y": _ASKS,
+    "--yes": _ASKS,
+    "--yolo": _FULL,
+    "--full-auto": _FULL,
+    "--dangerously-skip-permissions": _FULL,
+    "--dangerously-bypass-approvals-and-sandbox": _FULL,
+    "--force": "`podbot rm --force SESSION` removes a session that is in the way, and its unsaved work is lost.",
     "--cpuset-cpus": _SHARE,
     "--cpu-shares": _SHARE,
     "--cpu-quota": "Write `--cpus N`.",
@@ -223,13 +276,43 @@ PODMANS = (
 )  # fmt: skip
 
 # Options that an agent of podbot's has under the same name: -m and -i of Codex, -d and --init of Claude Code, and
-# --variant of opencode.
-AGENTS_TOO = ("-a", "-d", "-i", "-l", "-m", "--attach", "--hostname", "--init", "--variant")
+# --variant and --port of opencode.
+AGENTS_TOO = ("-a", "-d", "-i", "-l", "-m", "--attach", "--hostname", "--init", "--port", "--variant")
+# Options of podbot's that need a value, and that an agent has as a switch: Claude Code's --continue and --print.
+AGENTS_SWITCHES = ("-c", "-p")
 
-# Options by podman's and docker's names, for each command.
+_ATTACH = "Nothing is attached to a session that is started: `podbot open SESSION` opens a shell in it."
+_HOST_HAS = "`podbot host` has it, for editors."
+_BASE = "`podbot image build --base REF` builds on an image of yours: `podbot docs how-to/recipes`."
+_NO_TIMES = "The output is recorded without times: `podbot logs --tail N SESSION` prints the last lines."
+_OF_PROJECT = '`podbot config edit` opens the file: a project\'s values stand in its table, `[project."~/src/shop"]`.'
+_RECORDED = "`podbot run --logs` records what the agent prints"
+
+# Options by podman's, docker's and an agent's names, and by those of podbot's other commands, for each command.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "run": _RUN,
-    "host": _RUN,
+    "": {
+        option: f"It is for an agent: `podbot run -- {option}`."
+        for option in ("-p", "--print", "--prompt", "--continue", "--resume", "-r", "--model", "-m")
+    },
+    "run": {
+        **_RUN,
+        "--transcript": f"{_HOST_HAS} {_RECORDED}.",
+        "--acp-delegation": _HOST_HAS,
+        "--frame-limit": _HOST_HAS,
+    },
+    "host": {
+        **_RUN,
+        "--logs": "`podbot run` has it; `podbot host --transcript FILE` records the traffic with the editor.",
+        "--guard-exit": "`podbot run` has it; after hosted sessions, `podbot report --guard-exit`.",
+    },
     "ps": {"-n": _NEWEST, "--last": _NEWEST, "-l": _NEWEST, "--latest": _NEWEST},
     "inspect": {"-f": _FIELDS, "--format": _FIELDS},
+    "start": dict.fromkeys(("-a", "--attach", "-i", "--interactive"), _ATTACH),
+    "logs": dict.fromkeys(("--since", "--until", "-t", "--timestamps"), _NO_TIMES),
+    "stop": dict.fromkeys(("-f", "--force"), "`podbot stop --time 0 SESSION` ends a session at once."),
+    "image build": dict.fromkeys(("-f", "--file"), f"podbot builds from its own recipe. {_BASE}"),
+    "setup": dict.fromkeys(("--base", "--tag", "-t"), _BASE),
+    "config set": dict.fromkeys(("-w", "--workspace", "--local", "--global"), _OF_PROJECT),
 }
+# What is behind a command that takes no such argument.
+ARGUMENTS: Mapping[str, str] = {"image build": f"No directory is read. {_BASE}"}

@@ -43,7 +43,7 @@ def invoke(
         "--acp-delegation": ("agent.delegation", acp_delegation),
         "--frame-limit": ("agent.frame_limit", frame_limit),
     }
-    return execute(g, selected(given, keys), transcript, limits)
+    return execute(g, selected(given, keys, line="podbot host [OPTIONS]"), transcript, limits)
 
 
 def execute(g: Globals, args: Selection, transcript: str | None = None, limits: HostedLimits | None = None) -> int:

@@ -19,9 +19,10 @@ _RUN = "podbot run"
 _LONGEST = 60  # characters of words in a message
 _MOUNT = r"[^:]+:/[^:]*(?::[a-zA-Z,]*)?"  # as for `podman run -v`
 _ADDRESS = r"(?i:[a-z+]+://|git@)"
+_FORGE = r"(?:github|gitlab)\.com/|(?:bitbucket|codeberg)\.org/"
 _SUFFIX = r":([a-zA-Z,]*)\Z"  # options of podman's -v, of which podbot has only ro
-_IMAGE = r"(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+|[a-z0-9.-]+:[0-9]+)/[a-z0-9._/-]+:[A-Za-z0-9_][A-Za-z0-9._-]*"
 _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+"
+_REPO = "A repository is named with --repo OWNER/NAME."
 _PROGRAM = r"[a-z][a-z0-9_.+-]*"
 _GRAMMAR = "Only options, an agent's name and a path may precede --: `podbot run [AGENT] [PATH] [-- WORDS…]`."
 
@@ -64,6 +65,13 @@ def refuse_words(words: Sequence[str]) -> None:
     word = words[0]
     if word in AGENT_KINDS:
         hint = f"Name the agent with `--agent {word}`."
+    elif is_mount(word):
+        hint = mount_hint(word)
+        raise UsageError(command="podbot host", reason=f"{shown(word)} is not an option; -v is --verbose", hint=hint)
+    elif _names_image(word) and not os.path.isdir(word):
+        hint = f"Name the image with `--image {_typed([word], 'IMAGE')}`."
+    elif _names_repository(word) and not os.path.isdir(word):
+        hint = _REPO
     elif _spelled_as_path(word):
         hint = f"Name the directory with `--workspace {_typed([word], 'PATH')}`."
     else:
@@ -91,8 +99,7 @@ def _is_path(word: str, is_directory: Callable[[str], bool]) -> bool:
         return False
     if is_directory(word):
         return True
-    unlike = re.fullmatch(_MOUNT, word) or re.fullmatch(_IMAGE, word) or _names_repository(word)
-    return _spelled_as_path(word) and not unlike
+    return _spelled_as_path(word) and not (re.fullmatch(_MOUNT, word) or _names_repository(word) or _names_image(word))
 
 
 def _spelled_as_path(word: str) -> bool:
@@ -101,22 +108,41 @@ def _spelled_as_path(word: str) -> bool:
 
 
 def _names_repository(word: str) -> bool:
-    return bool(re.match(_ADDRESS, word) or re.fullmatch(_REPOSITORY, word))
+    return bool(re.match(_ADDRESS, word) or re.match(_FORGE, word) or re.fullmatch(_REPOSITORY, word))
+
+
+def _names_image(word: str) -> bool:
+    from podbot.cli.meant_images import names_image  # needed only for what is no directory
+
+    return not re.match(_FORGE, word) and names_image(word)
+
+
+def is_mount(word: str) -> bool:
+    """Whether ``word`` is what podman's -v takes."""
+    return bool(re.fullmatch(_MOUNT, word)) and not re.match(_ADDRESS, word)
+
+
+def mount_hint(word: str) -> str:
+    """What to type for a mount of podman's."""
+    mount = re.sub(_SUFFIX, lambda found: ":ro" if "ro" in found[1].split(",") else "", word)
+    return f"Another directory is mounted with `--mount {_typed([mount], 'SRC:DST')}`."
 
 
 def _not_understood(words: Sequence[str], at: int, *, options: bool) -> UsageError:
     """The error for ``words[at]``, with a guess of its meaning; an agent's name and a path may precede it."""
     word = words[at]
     near = nearest(word, AGENT_KINDS)
-    if re.fullmatch(_MOUNT, word) and not re.match(_ADDRESS, word):
+    if is_mount(word):
         reason = f"{shown(word)} is neither an agent nor a directory; -v is --verbose"
-        mount = re.sub(_SUFFIX, lambda found: ":ro" if "ro" in found[1].split(",") else "", word)
-        hint = f"Another directory is mounted with `--mount {_typed([mount], 'SRC:DST')}`."
-    elif re.fullmatch(_IMAGE, word):
-        reason, hint = f"there is no directory {shown(word)}", f"An image is named with `--image {word}`."
+        hint = mount_hint(word)
+    elif _names_image(word):
+        from podbot.cli import meant_images
+
+        reason = f"{shown(word)} is neither an agent nor a directory"
+        hint = meant_images.hint(words[:at], word, words[at + 1 :], options=options)
     elif _names_repository(word):
         reason = f"there is no directory {shown(word)}"
-        hint = "A repository is named with --repo OWNER/NAME."
+        hint = _REPO
     elif near:
         reason = f"{shown(word)} is neither an agent nor a directory"
         hint = f"Did you mean {near}? The agents are {', '.join(AGENT_KINDS)}."

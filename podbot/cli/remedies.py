@@ -168,6 +168,8 @@ _HINT_WINS: Final = (errors.CommandSurvived, errors.CreateFailed, errors.StartFa
 def remedy_of(exc: PodbotError, *, terminal: bool = True) -> str:
     """What the operator can do at the command line, or empty. ``terminal``: podbot can ask there."""
     remedy = _remedy_of(exc)
+    if str(exc.fields.get("origin", "")).startswith("flag "):  # and not a variable
+        remedy = remedy.replace("Unset it", "Leave it out")
     return remedy if terminal else _SETUP.sub(r"`\1 --yes`", remedy)
 
 

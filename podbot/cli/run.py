@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING, Unpack
 
 from podbot.cli.attach import attached
@@ -10,7 +11,7 @@ from podbot.cli.globals import Globals
 from podbot.cli.interaction import Streams, offers_setup, works_here
 from podbot.cli.operands import AGENT, PATH, read_operands, refuse_twice
 from podbot.cli.report import Reporter
-from podbot.cli.selection import Given, Selection, check_plan_json, selected, show
+from podbot.cli.selection import Given, Selection, check_plan_json, has_option, selected, show
 from podbot.cli.signals import handled
 from podbot.config.models import AppConfig
 from podbot.errors import GuardTripped, PodbotError, UsageError
@@ -22,13 +23,18 @@ from podbot.guard.marks import ACTS_AT, GIT_OR_SHELL, GuardReport
 if TYPE_CHECKING:
     from podbot.session.run import SessionResult
 
+_LONGEST = 80  # characters of a command line that a message repeats
 HERE = "the current directory"  # the name in a value's origin
 
 
 def invoke(g: Globals, *, operands: tuple[str, ...], guard_exit: bool, logs: bool, **given: Unpack[Given]) -> int:
     """Run with the command line's values; returns podbot's exit code. Raises UsageError."""
     check_plan_json("podbot run", given)
-    typed = read_operands(operands, options=guard_exit or logs or g != Globals() or _has_option(given))
+    own = guard_exit or logs or g != Globals()
+    typed = read_operands(operands, options=own or has_option(given))
+    alone = not own and not has_option(given, but="publish") and len(given["publish"]) == 1
+    line = shlex.join(["podbot", "run", *operands])
+    line = line if alone and line.isprintable() and len(line) <= _LONGEST else "podbot run [AGENT] [PATH]"
     refuse_twice(typed, agent=given["agent"], workspace=given["workspace"], repo=given["repo"])
     given["agent"] = typed.agent or given["agent"]
     given["workspace"] = typed.path or given["workspace"]
@@ -37,14 +43,9 @@ def invoke(g: Globals, *, operands: tuple[str, ...], guard_exit: bool, logs: boo
         {"--logs": ("session.logs", True if logs else None)},
         agent_flag=AGENT if typed.agent else "--agent",
         workspace_flag=PATH if typed.path else "--workspace",
+        line=line,
     )
     return execute(g, replace(args, guard_exit=guard_exit))
-
-
-def _has_option(given: Given) -> bool:
-    """Whether an option was typed, ``--rm`` and its kind too, whose value is false."""
-    switched_off = given["keep"] is False or given["submodules"] is False
-    return switched_off or any(value for name, value in given.items() if name != "words")
 
 
 def execute(g: Globals, args: Selection) -> int:

@@ -119,8 +119,11 @@ def selected(
     *,
     agent_flag: str = "--agent",
     workspace_flag: str = "--workspace",
+    line: str,
 ) -> Selection:
     """``others``: flag -> (configuration key, value or None). ``*_flag``: how agent and workspace were named.
+
+    ``line``: what was typed before --, without an option -p, or a form of it.
 
     Raises InvalidValue for a variable that cannot be passed and for a number that is none.
     """
@@ -162,7 +165,7 @@ def selected(
         follow_links=given["follow_links"],
         env=session_variables(_values(given["env"]), given["env_file"], os.environ),
         mounts=given["mounts"],
-        publish=_ports(_values(given["publish"])),
+        publish=_ports(_values(given["publish"]), line, given["words"]),
         allow=given["allow"],
         dry_run=given["dry_run"],
         as_json=given["as_json"],
@@ -176,19 +179,28 @@ def _values(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word.removeprefix("=") for word in words)
 
 
-def _ports(words: tuple[str, ...]) -> tuple[str, ...]:
-    """``words``, if none of them was meant for the agent: ``-p`` is also Claude's and Gemini's option for a prompt."""
-    for word in words:
+def _ports(ports: tuple[str, ...], line: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    """``ports``, if none was meant for the agent: ``-p`` is also Claude's and Gemini's option for a prompt.
+
+    ``words``: those behind --.
+    """
+    for word in ports:
         if ":" not in word and not word.isdigit():
-            typed = shlex.join(["-p", word])
+            typed = shlex.join(["-p", word, *words])
             typed = typed if typed.isprintable() and len(typed) <= _LONGEST else "-p PROMPT"
             raise InvalidValue(
                 field="sandbox.publish",
                 origin="flag --publish",
                 reason=f"{shown(word)} is not a port",
-                hint=f"Options for the agent follow --: `podbot run [AGENT] [PATH] -- {typed}`.",
+                hint=f"Options for the agent follow --: `{line} -- {typed}`.",
             )
-    return words
+    return ports
+
+
+def has_option(given: Given, *, but: str = "") -> bool:
+    """Whether an option was typed, also ``--rm`` and its kind, whose value is false. ``but``: not this one."""
+    switched_off = given["keep"] is False or given["submodules"] is False
+    return switched_off or any(value for name, value in given.items() if name not in ("words", but))
 
 
 def _number(key: str, flag: str, text: str | None) -> Any:

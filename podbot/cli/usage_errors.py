@@ -11,10 +11,10 @@ from podbot.agents.registry import known
 from podbot.cli.argv_scan import scan
 from podbot.cli.commands import find
 from podbot.cli.grammar import SessionCommand
-from podbot.cli.habits import AGENTS_TOO, PODMANS
+from podbot.cli.habits import AGENTS_SWITCHES, AGENTS_TOO, ARGUMENTS, PODMANS
 from podbot.cli.habits import COMMANDS as HABITS
 from podbot.cli.habits import OPTIONS as OPTION_HABITS
-from podbot.cli.operands import Operands, read_operands
+from podbot.cli.operands import Operands, mount_hint, read_operands
 from podbot.cli.options import COMMON
 from podbot.cli.typos import command_meant
 from podbot.config.models import AGENT_KINDS
@@ -49,10 +49,25 @@ def _no_command(_exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
 
 
 def _no_option(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
+    if isinstance(exc.ctx.command, SessionCommand) and (mount := _attached_mount(exc.option_name, argv)):
+        return "-v is --verbose", mount_hint(mount)
     return f"there is no option {exc.option_name}", _instead_of(exc.option_name, exc.ctx, argv)
 
 
+def _attached_mount(option: str, argv: Sequence[str]) -> str:
+    """The mount in a word such as ``-v/a:/b``, of which the parser takes each letter for an option; or empty."""
+    words = argv[: argv.index("--") if "--" in argv else None]
+    found = (re.fullmatch(r"-v=?([^=]*[/:].*)", word, re.DOTALL) for word in words if option[1:2] in word)
+    return next((match[1] for match in found if match), "")
+
+
 def _no_argument(exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
+    if exc.ctx.command_path == "podbot config set" and (typed := exc.ctx.params.get("key")):
+        key, equals, value = typed.partition("=")
+        if equals:
+            line = shlex.join(["podbot", "config", "set", key, value])
+            line = line if _is_shown(key) and _can_be_repeated([], line) else "podbot config set KEY VALUE"
+            return "VALUE is missing", f"A blank stands between KEY and VALUE: `{line}`."
     command = find(exc.ctx.command_path.split()[1:])
     arguments = command.arguments if command is not None else ()
     shown = next((one.metavar for one in arguments if one.name == exc.param.name), "") or exc.param.name.upper()
@@ -68,6 +83,8 @@ def _bad_option(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
     if command is None or not command.takes_words:
         return f"{name} needs a value", ""
     own = next((one for one in (*command.options, *command.common) if name in one.spelled), None)
+    if own is not None and name not in AGENTS_SWITCHES:
+        return f"{name} needs a value", f"Write `{name} {own.metavar.replace('{agents}', '|'.join(AGENT_KINDS))}`."
     called = f"{name} is {own.spelled[0]}. " if own is not None and own.spelled[0] != name else ""
     typed = shlex.join(["podbot", *argv[:-1], "--", name])
     if argv[-1] != name or "--" in argv or not _can_be_repeated(argv, typed):
@@ -95,7 +112,8 @@ def _other(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
     if found := _NO_COMMAND.match(text):
         return f"there is no command {found[1]}", _command_instead(found[1][1:-1], exc.ctx)
     if found := _UNEXPECTED.match(text):
-        return f"{found[1]!r} is not expected here", f"Usage: `{_line(exc.ctx)}`."
+        instead = ARGUMENTS.get(exc.ctx.command_path.partition(" ")[2], "")
+        return f"{found[1]!r} is not expected here", instead or f"Usage: `{_line(exc.ctx)}`."
     return text, ""
 
 
@@ -116,11 +134,27 @@ def _command_instead(word: str, context: Any) -> str:
         return habit.replace("{agents}", ", ".join(AGENT_KINDS))
     if not group and word in known():
         return f"`podbot run {word}` runs it."
+    if not group and (line := _run_instead(word)):
+        return line
     begin = "".join(f"{name} " for name in group)
     others = {words.removeprefix(begin) for words in HABITS if words.startswith(begin)}
     if near := command_meant(word, context.command.commands, others):
         return f"Did you mean `{context.command_path} {near}`?"
     return f"`{context.command_path} --help` lists the commands."
+
+
+def _run_instead(word: str) -> str:
+    """What to type for a word that can only be meant for `podbot run`: a path, a repository, a sentence; or empty."""
+    if any(map(str.isspace, word)):
+        typed = shlex.join(["podbot", "run", ".", "--", word])
+        line = typed if _can_be_repeated([], typed) else "podbot run . -- PROMPT"
+        return f"Words for an agent follow --: `{line}`."
+    try:
+        path = read_operands([word], lambda _: False).path
+    except UsageError as exc:
+        return HABITS["clone"] if "--repo" in exc.hint else ""
+    typed = shlex.join(["podbot", "run", word])
+    return f"`{typed if _can_be_repeated([], typed) else 'podbot run PATH'}` runs an agent there." if path else ""
 
 
 def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
@@ -161,6 +195,13 @@ def _agents_option(context: Any, option: str, argv: Sequence[str]) -> str:
         if not mixed and _can_be_repeated(argv, typed):
             line = typed
     return _behind(line)
+
+
+def _is_shown(key: str) -> bool:
+    """Whether the value of a key may be repeated; a table's may be a secret."""
+    from podbot.config.schema import KEYS
+
+    return key in KEYS and KEYS[key].kind not in ("list", "table")
 
 
 def _can_be_repeated(argv: Sequence[str], line: str) -> bool:

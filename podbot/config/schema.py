@@ -112,13 +112,13 @@ def nearest(word: str, candidates: Iterable[str], similarity: float = 0.6) -> st
 
 
 def nearest_key(dotted: str) -> str:
-    """The key that was probably meant by ``dotted``: one of the same name in another section, or a similar one."""
+    """The key that was probably meant by ``dotted``: one of the same name in another section, or of a similar one."""
     name = dotted.rpartition(".")[2].casefold().replace("-", "_")
     elsewhere = [key.dotted for key in KEYS.values() if key.name == name]
     if elsewhere:
         return nearest(dotted, elsewhere) or elsewhere[0]
     near = nearest(dotted, KEYS)
-    if near:
+    if near and nearest(name, [near.rpartition(".")[2]]):  # not for a section alone: sandbox.foo is no sandbox.shm
         return near
     names = {key.name: key.dotted for key in KEYS.values()}
     return names.get(nearest(name, names), "")

@@ -10,7 +10,8 @@ import pytest
 from podbot.cli.commands import COMMANDS as TABLE
 from podbot.cli.commands import Command, find
 from podbot.cli.entry import main
-from podbot.cli.habits import AGENTS_TOO, COMMANDS, OPTIONS, PODMANS
+from podbot.cli.habits import AGENTS_SWITCHES, AGENTS_TOO, ARGUMENTS, COMMANDS, OPTIONS, PODMANS
+from podbot.cli.options import COMMON
 from podbot.config.schema import KEYS
 
 RUN = find(["run"])
@@ -19,7 +20,7 @@ BEHIND = "Options for the agent follow --:"
 USAGE = "`podbot run [AGENT] [PATH] [-- WORDS…]`"
 NUMBER = "--time must be a whole number from 0 to 3600. `podbot stop --help` shows its usage."
 BY_LINE = {f"{command} {option}": hint for command, found in OPTIONS.items() for option, hint in found.items()}
-HINTS = sorted({*COMMANDS.values(), *BY_LINE.values()})
+HINTS = sorted({*COMMANDS.values(), *BY_LINE.values(), *ARGUMENTS.values()})
 
 
 def named(hint: str) -> list[list[str]]:
@@ -57,9 +58,12 @@ def test_a_hint_names_only_what_there_is(hint: str) -> None:
 def test_no_habit_is_a_command_or_an_option_of_podbot() -> None:
     assert [words for words in COMMANDS if find(words.split()) is not None] == []
     for path, found in OPTIONS.items():
-        command = find([path])
-        assert command is not None
-        assert [option for option in found if option in spellings(command)] == []
+        command = find(path.split())
+        known = spellings(command) if command is not None else {word for one in COMMON for word in one.spelled}
+        assert command is not None or not path
+        assert [option for option in found if option in known] == []
+    for path in ARGUMENTS:
+        assert find(path.split()) is not None
 
 
 @pytest.mark.usefixtures("no_terminal_here")
@@ -92,6 +96,31 @@ def test_another_option_of_podmans_is_not_taken_for_an_agents(
     engines = "It is podman's or docker's: podbot, or the engine's configuration, decides what it would set."
     said = f"{command}: there is no option {option}. {engines} `podbot {command} --help` lists podbot's options."
     assert capfd.readouterr().err == f"podbot: {said}\n"
+
+
+def test_run_and_host_know_each_others_options() -> None:
+    """`podbot run --transcript FILE` was said to be for the agent."""
+    host = find(["host"])
+    assert host is not None
+    assert RUN is not None
+    for one, other in ((RUN, host), (host, RUN)):
+        only = spellings(one) - spellings(other)
+        assert only
+        for option in only:
+            assert OPTIONS[other.path[0]][option].startswith(f"`podbot {one.path[0]}` has it")
+
+
+@pytest.mark.parametrize("path", ["run", "host"])
+def test_an_option_without_its_value_is_not_said_to_be_an_agents(path: str, capfd: pytest.CaptureFixture[str]) -> None:
+    command = find([path])
+    assert command is not None
+    for option in (*command.options, *command.common):
+        for word in option.spelled if option.metavar and option.takes != "count" else ():
+            assert main([path, word]) == 2
+            printed = capfd.readouterr().err
+            assert printed.startswith(f"podbot: {path}: {word} needs a value. ")
+            assert (BEHIND in printed) == (word in AGENTS_SWITCHES)
+            assert (f"Write `{word} " in printed) == (word not in AGENTS_SWITCHES)
 
 
 def test_the_list_of_podmans_options_has_none_of_podbots_and_none_with_a_hint() -> None:

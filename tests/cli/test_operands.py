@@ -54,8 +54,25 @@ def test_an_agent_and_a_path(words: tuple[str, ...], agent: str | None, path: st
         (("/c:/d:Z",), "`--mount /c:/d`"),
         (("/c:/d:ro,Z",), "`--mount /c:/d:ro`"),
         (("/c:/d:cached",), "`--mount /c:/d`"),
-        (("localhost/podbot-sandbox:0.1.0",), "`--image localhost/podbot-sandbox:0.1.0`"),
-        (("registry:5000/team/box:1",), "`--image registry:5000/team/box:1`"),
+        (("localhost/podbot-sandbox:0.1.0",), "--image: `podbot run --image localhost/podbot-sandbox:0.1.0 .`."),
+        (("registry:5000/team/box:1",), "`podbot run --image registry:5000/team/box:1 custom . -- sh`. podbot pulls"),
+        (("ubuntu", "bash"), "`podbot run --image ubuntu custom . -- bash`. podbot pulls no image: `podman pull"),
+        (("ubuntu:24.04",), "`podbot run --image ubuntu:24.04 custom . -- sh`"),
+        (("debian:12", "bash", "-c", "a b"), "`podbot run --image debian:12 custom . -- bash -c 'a b'`"),
+        (("docker.io/library/alpine",), "`podbot run --image docker.io/library/alpine custom . -- sh`"),
+        (("library/alpine",), "`podbot run --image library/alpine custom . -- sh`"),
+        (("ghcr.io/octo/box",), "`podbot run --image ghcr.io/octo/box custom . -- sh`"),
+        (("quay.io/box",), "`podbot run --image quay.io/box custom . -- sh`"),
+        (("alpine@sha256:0a1b",), "`podbot run --image alpine@sha256:0a1b custom . -- sh`"),
+        (("localhost/shop",), "`podbot run --image localhost/shop .`."),
+        (("localhost/shop", "make"), "`podbot run --image localhost/shop custom . -- make`."),
+        (("codex", "localhost/shop"), "`podbot run --image localhost/shop codex .`."),
+        (("two words", "custom", "ubuntu"), "`podbot run --image ubuntu custom 'two words' -- sh`"),
+        (("ubuntu", "claude"), "`podbot run --image ubuntu claude .`"),
+        (("x" * 100 + ":1",), "`podbot run --image IMAGE custom . -- sh`"),
+        (("python", "a.py"), "The program python is started with `podbot run custom . -- python a.py`."),
+        (("hello-world",), "`podbot run custom . -- echo hello`"),
+        (("github.com/octo/hello",), "--repo OWNER/NAME"),
         (("bash",), "`podbot run custom -- bash`"),
         (("codx",), "Did you mean codex?"),
         (("cursor",), "The agents are claude, codex, gemini, opencode, custom."),
@@ -87,6 +104,17 @@ def test_the_error_for_any_other_word_says_what_to_type(words: tuple[str, ...], 
     assert len(str(caught.value)) < 500
     assert caught.value.exit_code == 2
     assert caught.value.command == "podbot run"
+
+
+def test_with_options_before_it_an_image_gets_a_line_to_complete() -> None:
+    with pytest.raises(UsageError) as caught:
+        read_operands(["ubuntu", "bash"], lambda _: False, options=True)
+    assert "`podbot run --image ubuntu custom . -- bash`, with your other options before --." in str(caught.value)
+
+
+@pytest.mark.parametrize("word", ["ubuntu", "debian:12", "docker.io/library/alpine"])
+def test_a_directory_with_the_name_of_an_image_is_a_directory(word: str) -> None:
+    assert read_operands([word], lambda path: path == word) == Operands(None, word)
 
 
 @given(st.lists(st.one_of(st.sampled_from([*AGENT_KINDS, *sorted(THERE), ".", "-x", "a:b"]), st.text()), max_size=3))
@@ -123,6 +151,9 @@ def test_values_that_are_given_twice(operands: Operands, options: dict[str, str]
         ("./a b", "Name the directory with `--workspace './a b'`."),
         (".", "Name the directory with `--workspace .`."),
         ("./" + "x" * 500, "Name the directory with `--workspace PATH`."),
+        ("/a:/b", "'/a:/b' is not an option; -v is --verbose. Another directory is mounted with `--mount /a:/b`."),
+        ("ubuntu", "Name the image with `--image ubuntu`."),
+        ("octo/hello", "A repository is named with --repo OWNER/NAME."),
         ("please", "Arguments for the agent follow --"),
     ],
 )

@@ -173,6 +173,15 @@ def test_the_librarys_own_remedy_is_kept_in_front() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("origin", "begin"),
+    [("flag --engine-socket", "Leave it out, so"), ("variable CONTAINER_HOST", "Unset it, so")],
+)
+def test_an_option_is_left_out_and_a_variable_unset(origin: str, begin: str) -> None:
+    error = SocketNotFound(path="/s", origin=origin, engine_hint="Unset it, so that podbot starts one of its own.")
+    assert remedy_of(error).startswith(begin)
+
+
 @pytest.mark.parametrize(("session", "word"), [("instal", "install"), ("unistall", "uninstall"), ("shop", "")])
 def test_a_misspelt_word_of_token_daemon_is_corrected(session: str, word: str) -> None:
     remedy = remedy_of(TokenSessionMissing(session=session, reason="there is no session of that name"))

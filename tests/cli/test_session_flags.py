@@ -194,7 +194,7 @@ def test_the_agent_gets_the_values_and_the_record_only_names(
 def test_a_prompt_that_was_meant_for_the_agent(words: list[str], place: Place, capfd: Capture) -> None:
     error = failed(capfd, place, *words)
     assert "sandbox.publish (flag --publish): 'fix it' is not a port" in error
-    assert "`podbot run [AGENT] [PATH] -- -p 'fix it'`" in error
+    assert "`podbot run [AGENT] [PATH] -- -p 'fix it' x`" in error  # x: what was behind --
 
 
 def test_short_options_may_have_an_equals_sign_like_podmans(place: Place, capfd: Capture) -> None:

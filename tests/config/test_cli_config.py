@@ -95,8 +95,35 @@ def test_init_writes_the_example_once(file: Path) -> None:
     file.write_text("image = 'mine'\n")
     again = run("init")
     assert isinstance(again.exception, PathError)
-    assert "--force" in str(again.exception)
+    assert "`podbot config edit` changes it, and --force replaces" in str(again.exception)
     assert file.read_text() == "image = 'mine'\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("get", "session"), "config get: session is a table of keys. Name one of its keys as session.KEY: keep, "),
+        (
+            ("set", "session", "x"),
+            "config set: session is a table of keys. Name one of its keys as session.KEY: keep, ",
+        ),
+        (
+            ("set", "sandbox.env.FOO", "bar"),
+            (
+                "config set: 'FOO' would be an entry of the table sandbox.env. `podbot config set sandbox.env"
+                " NAME=VALUE,…` sets all of it, and `podbot config edit` adds an entry."
+            ),
+        ),
+        (
+            ("get", "sandbox.env.FOO"),
+            "config get: 'FOO' would be an entry of the table sandbox.env. `podbot config get sandbox.env` prints it.",
+        ),
+    ],
+)
+def test_what_is_no_key_but_a_table_or_in_one_is_explained(words: tuple[str, ...], said: str) -> None:
+    error = run(*words).exception
+    assert isinstance(error, UsageError)
+    assert str(error).startswith(said)
 
 
 def test_init_force_replaces_even_a_malformed_file(file: Path) -> None:

@@ -74,6 +74,9 @@ def test_nearest_ignores_case_and_returns_nothing_for_nonsense() -> None:
         ("AGENT.KIND", "agent.kind"),
         ("allowed_root", "workspace.allowed_roots"),
         ("qqqqqq", ""),
+        ("sandbox.foo", ""),  # the section alone makes it no similar key
+        ("sandbox.cpu", "sandbox.cpus"),
+        ("sandbx.memory", "sandbox.memory"),
     ],
 )
 def test_nearest_key(given: str, meant: str) -> None:
