@@ -88,14 +88,16 @@ def _typer(argv: list[str], carry_out: CarryOut | None) -> int:
 
 
 def _wrong_usage(exc: Any, argv: list[str]) -> int:
-    """Print what is wrong with the command line; or the help, if it names a group of commands only."""
+    """Print what is wrong with the command line; the help, too, if it names a group of commands only, or nothing."""
     from podbot.cli.globals import Globals
-    from podbot.cli.report import report_error
+    from podbot.cli.report import report_error, say
     from podbot.cli.usage_errors import usage_error
 
     error = usage_error(exc, argv)
     as_json = _asks_for_json(argv)
     if type(exc).__name__ == "NoArgsIsHelpError" and not as_json:
+        if argv:  # podbot alone is a question for its help
+            say(f"podbot: {error.message}")
         exc.show()
     else:
         report_error(error, Globals(log_format="json" if as_json else ""))

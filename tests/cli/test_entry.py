@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from podbot import errors
+from podbot.cli.commands import GROUPS
 from podbot.cli.entry import main
 from podbot.cli.interaction import Declined
 from podbot.cli.remedies import paragraph, remedy_of
@@ -230,6 +231,16 @@ def test_an_unknown_option_of_another_command_gets_no_advice_about_agents(capfd:
 def test_wrong_usage_is_text_unless_json_was_requested(argv: list[str], capsys: Capture) -> None:
     assert main(argv) == 2
     assert "".join(capsys.readouterr()).startswith(("podbot: ps: there is no option --nope.", "Usage: podbot"))
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_alone_lacks_a_command_and_prints_its_help(group: str, capfd: Capture) -> None:
+    assert main([group]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith(f"podbot: {group}: a command is missing\nUsage: podbot {group} [OPTIONS] COMMAND …\n\n")
+    assert main(["--log-format", "json", group]) == 2
+    assert json.loads(capfd.readouterr().err)["message"] == f"{group}: a command is missing"
 
 
 def test_an_answer_that_was_broken_off(capsys: Capture) -> None:
