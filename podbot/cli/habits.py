@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 _SHELL = "`podbot open SESSION` opens a shell in a session."
 _SETUP = "`podbot setup` builds the sandbox image."
+_BASE = "`podbot image build --base REF` builds on an image of yours: `podbot docs how-to/recipes`."
 _MACHINE = "`podbot doctor` checks this machine, and `podbot config show` prints the settings."
 _COPY = "No image is made of a session: `podbot cp SESSION:PATH .` copies its files, and --keep keeps it."
 _MOUNT = "A directory of this machine is mounted with `podbot run --mount SRC[:DST][:ro]`."
@@ -33,7 +34,7 @@ _PRUNE = "`podbot rm --all` removes all stopped sessions, and does not ask first
 COMMANDS: Mapping[str, str] = {
     "ls": "`podbot ps` lists sessions, and `podbot image ls` lists images.",
     "list": "`podbot ps` lists sessions, and `podbot image ls` lists images.",
-    "container": "`podbot ps` lists sessions.",
+    "container": "Its words are podbot's commands: `podbot ps` lists sessions, `podbot rm SESSION` removes one.",
     "session": "`podbot ps` lists sessions.",
     "sessions": "`podbot ps` lists sessions.",
     "rename": "A session keeps its name; `podbot run --name NAME` gives it one.",
@@ -50,8 +51,8 @@ COMMANDS: Mapping[str, str] = {
     "top": "`podbot exec SESSION ps aux` lists the processes of a session.",
     "stats": "`podbot inspect SESSION` shows the limits of a session, and `podbot exec SESSION top` what it uses.",
     "port": "`podbot inspect SESSION` shows published ports; `podbot run --publish PORT:PORT` publishes one.",
-    "pull": _SETUP,
-    "build": _SETUP,
+    "pull": f"{_SETUP} `podman pull IMAGE` pulls another.",
+    "build": f"{_SETUP} {_BASE}",
     "create": "`podbot run` starts a session; with --dry-run it shows what it would create.",
     "install": f"{_SETUP} `podbot image update` installs newer agents in it.",
     "update": _UPDATE,
@@ -280,20 +281,17 @@ PODMANS = (
 AGENTS_TOO = ("-a", "-d", "-i", "-l", "-m", "--attach", "--hostname", "--init", "--port", "--variant")
 # Options of podbot's that need a value, and that an agent has as a switch: Claude Code's --continue and --print.
 AGENTS_SWITCHES = ("-c", "-p")
+# Options that people type who know an agent, in front of any command.
+AGENTS_FIRST = ("-p", "--print", "--prompt", "--continue", "--resume", "-r", "--model", "-m")
 
 _ATTACH = "Nothing is attached to a session that is started: `podbot open SESSION` opens a shell in it."
 _HOST_HAS = "`podbot host` has it, for editors."
-_BASE = "`podbot image build --base REF` builds on an image of yours: `podbot docs how-to/recipes`."
 _NO_TIMES = "The output is recorded without times: `podbot logs --tail N SESSION` prints the last lines."
 _OF_PROJECT = '`podbot config edit` opens the file: a project\'s values stand in its table, `[project."~/src/shop"]`.'
 _RECORDED = "`podbot run --logs` records what the agent prints"
 
 # Options by podman's, docker's and an agent's names, and by those of podbot's other commands, for each command.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
-    "": {
-        option: f"It is for an agent: `podbot run -- {option}`."
-        for option in ("-p", "--print", "--prompt", "--continue", "--resume", "-r", "--model", "-m")
-    },
     "run": {
         **_RUN,
         "--transcript": f"{_HOST_HAS} {_RECORDED}.",
@@ -312,7 +310,15 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     "stop": dict.fromkeys(("-f", "--force"), "`podbot stop --time 0 SESSION` ends a session at once."),
     "image build": dict.fromkeys(("-f", "--file"), f"podbot builds from its own recipe. {_BASE}"),
     "setup": dict.fromkeys(("--base", "--tag", "-t"), _BASE),
+    "login": {
+        "--with-token": "`podbot run --github-auth gh` uses your gh login; `podbot login AGENT` logs an agent in.",
+        "--with-api-key": "`podbot run -e NAME` passes a key that is in your environment, and stores it nowhere.",
+        **dict.fromkeys(("-u", "--username", "-p", "--password"), "A registry's login is Podman's: `podman login`."),
+    },
     "config set": dict.fromkeys(("-w", "--workspace", "--local", "--global"), _OF_PROJECT),
 }
 # What is behind a command that takes no such argument.
-ARGUMENTS: Mapping[str, str] = {"image build": f"No directory is read. {_BASE}"}
+ARGUMENTS: Mapping[str, str] = {
+    "image build": f"No directory is read. {_BASE}",
+    "mcp": "`podbot mcp` is a server itself: `podbot mcp --help` shows its usage.",
+}

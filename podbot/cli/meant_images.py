@@ -37,6 +37,12 @@ def names_image(word: str) -> bool:
     return name.removeprefix("library/") in _BASES
 
 
+def is_well_known(word: str) -> bool:
+    """Whether ``word`` is an image wherever it stands: unlike ``8080:80``, which has the form of a name and a tag."""
+    found = _IMAGE.fullmatch(word)
+    return found is not None and (found[1] in _REGISTRIES or found[2].removeprefix("library/") in _BASES)
+
+
 def hint(before: Sequence[str], image: str, behind: Sequence[str], *, options: bool) -> str:
     """What to type for ``image``. ``before``: an agent and a path at most; ``options``: whether any were typed."""
     if image == _HELLO:

@@ -16,6 +16,7 @@ from podbot.frozen import Frozen
 AGENT = "argument AGENT"  # the name in a value's origin
 PATH = "argument PATH"
 _RUN = "podbot run"
+_SIMILAR = 0.75  # a mistyped agent, and not another one: cursor is no custom
 _LONGEST = 60  # characters of words in a message
 _MOUNT = r"[^:]+:/[^:]*(?::[a-zA-Z,]*)?"  # as for `podman run -v`
 _ADDRESS = r"(?i:[a-z+]+://|git@)"
@@ -131,7 +132,7 @@ def mount_hint(word: str) -> str:
 def _not_understood(words: Sequence[str], at: int, *, options: bool) -> UsageError:
     """The error for ``words[at]``, with a guess of its meaning; an agent's name and a path may precede it."""
     word = words[at]
-    near = nearest(word, AGENT_KINDS)
+    near = nearest(word, AGENT_KINDS, _SIMILAR)
     if is_mount(word):
         reason = f"{shown(word)} is neither an agent nor a directory; -v is --verbose"
         hint = mount_hint(word)

@@ -11,7 +11,7 @@ from podbot.agents.registry import known
 from podbot.cli.argv_scan import scan
 from podbot.cli.commands import find
 from podbot.cli.grammar import SessionCommand
-from podbot.cli.habits import AGENTS_SWITCHES, AGENTS_TOO, ARGUMENTS, PODMANS
+from podbot.cli.habits import AGENTS_FIRST, AGENTS_SWITCHES, AGENTS_TOO, ARGUMENTS, PODMANS
 from podbot.cli.habits import COMMANDS as HABITS
 from podbot.cli.habits import OPTIONS as OPTION_HABITS
 from podbot.cli.operands import Operands, mount_hint, read_operands
@@ -110,7 +110,7 @@ def _other(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
     if text.startswith("Missing command"):
         return _no_command(exc, argv)
     if found := _NO_COMMAND.match(text):
-        return f"there is no command {found[1]}", _command_instead(found[1][1:-1], exc.ctx)
+        return f"there is no command {found[1]}", _command_instead(found[1][1:-1], exc.ctx, argv)
     if found := _UNEXPECTED.match(text):
         instead = ARGUMENTS.get(exc.ctx.command_path.partition(" ")[2], "")
         return f"{found[1]!r} is not expected here", instead or f"Usage: `{_line(exc.ctx)}`."
@@ -127,13 +127,13 @@ _EXPLAINED = {
 }
 
 
-def _command_instead(word: str, context: Any) -> str:
+def _command_instead(word: str, context: Any, argv: Sequence[str]) -> str:
     """The command that is meant by ``word``: what podbot has for a habit, or a similar one of the same group."""
     group = context.command_path.split()[1:]
     if habit := HABITS.get(" ".join([*group, word])):
         return habit.replace("{agents}", ", ".join(AGENT_KINDS))
     if not group and word in known():
-        return f"`podbot run {word}` runs it."
+        return f"`{_run_agent(word, argv)}` runs it."
     if not group and (line := _run_instead(word)):
         return line
     begin = "".join(f"{name} " for name in group)
@@ -141,6 +141,17 @@ def _command_instead(word: str, context: Any) -> str:
     if near := command_meant(word, context.command.commands, others):
         return f"Did you mean `{context.command_path} {near}`?"
     return f"`{context.command_path} --help` lists the commands."
+
+
+def _run_agent(agent: str, argv: Sequence[str]) -> str:
+    """The command line for an agent that was typed as a command, with the words behind it."""
+    behind = argv[argv.index(agent) + 1 :] if agent in argv else []
+    try:
+        read_operands(behind)
+    except UsageError:
+        behind = ["--", *behind]
+    line = shlex.join(["podbot", "run", agent, *behind])
+    return line if _can_be_repeated(behind, line) else f"podbot run {agent} [PATH] [-- WORDS…]"
 
 
 def _run_instead(word: str) -> str:
@@ -160,15 +171,34 @@ def _run_instead(word: str) -> str:
 def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
     """What to type in place of an unknown ``option``."""
     takes_words = isinstance(context.command, SessionCommand)
+    if context.command_path == "podbot" and option in AGENTS_FIRST:
+        typed = shlex.join(["podbot", "run", "--", *argv])
+        return _behind(
+            typed if _spells(argv[0], option) and _can_be_repeated(argv, typed) else f"podbot run -- {option}"
+        )
     habit = OPTION_HABITS.get(context.command_path.partition(" ")[2], {}).get(option, "")
     if takes_words and not habit and option in PODMANS:
         habit = f"{_ENGINES} `{context.command_path} --help` lists podbot's options."
+    if habit and takes_words and (image := _image_in(argv)):
+        return f"{habit} {image}"
     if takes_words and option in AGENTS_TOO and option in argv:  # not as a part of -it, which is podman's
         return f"{habit} {_agents_option(context, option, argv)}"
     near = nearest(option, [name for name in _options(context) if name[:3] == option[:3]], _SIMILAR)
     if habit or not takes_words:
         return habit or (f"Did you mean {near}?" if near else "")
     return f"{f'Did you mean {near}? ' if near else ''}{_agents_option(context, option, argv)}"
+
+
+def _image_in(argv: Sequence[str]) -> str:
+    """What to type for an image among the words of `run`, such as that of `podbot run -it ubuntu bash`; or empty."""
+    from podbot.cli import meant_images
+
+    end = argv.index("--") if "--" in argv else len(argv)
+    for at, word in enumerate(argv[:end]):
+        if meant_images.is_well_known(word):
+            others = sum(one.startswith("-") for one in argv[:at]) > 1
+            return meant_images.hint([], word, argv[at + 1 :], options=others)
+    return ""
 
 
 def _options(context: Any) -> list[str]:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from podbot.cli.commands import BY_PATH, GROUPS, Command, find
 from podbot.cli.commands import COMMANDS as TABLE
-from podbot.cli.commands import Command, find
 from podbot.cli.entry import main
-from podbot.cli.habits import AGENTS_SWITCHES, AGENTS_TOO, ARGUMENTS, COMMANDS, OPTIONS, PODMANS
+from podbot.cli.habits import AGENTS_FIRST, AGENTS_SWITCHES, AGENTS_TOO, ARGUMENTS, COMMANDS, OPTIONS, PODMANS
+from podbot.cli.operands import read_operands
 from podbot.cli.options import COMMON
 from podbot.config.schema import KEYS
+from tests.session.plans import Place
 
 RUN = find(["run"])
 assert RUN is not None
@@ -21,6 +25,12 @@ USAGE = "`podbot run [AGENT] [PATH] [-- WORDS…]`"
 NUMBER = "--time must be a whole number from 0 to 3600. `podbot stop --help` shows its usage."
 BY_LINE = {f"{command} {option}": hint for command, found in OPTIONS.items() for option, hint in found.items()}
 HINTS = sorted({*COMMANDS.values(), *BY_LINE.values(), *ARGUMENTS.values()})
+
+
+TEXT = Path(__file__).with_name("habit_lines.txt").read_text(encoding="utf-8")
+LINES = re.findall(r"^\$ podbot (.+)\n(podbot: |= )(.+)$", TEXT, re.MULTILINE)
+ANSWERS = {words: answer for words, kind, answer in LINES if kind != "= "}
+UNDERSTOOD = {words: command for words, kind, command in LINES if kind == "= "}
 
 
 def named(hint: str) -> list[list[str]]:
@@ -59,9 +69,9 @@ def test_no_habit_is_a_command_or_an_option_of_podbot() -> None:
     assert [words for words in COMMANDS if find(words.split()) is not None] == []
     for path, found in OPTIONS.items():
         command = find(path.split())
-        known = spellings(command) if command is not None else {word for one in COMMON for word in one.spelled}
-        assert command is not None or not path
-        assert [option for option in found if option in known] == []
+        assert command is not None
+        assert [option for option in found if option in spellings(command)] == []
+    assert not {word for one in COMMON for word in one.spelled} & {*AGENTS_FIRST}
     for path in ARGUMENTS:
         assert find(path.split()) is not None
 
@@ -217,6 +227,56 @@ def test_an_argument_that_is_missing_is_named_as_the_usage_names_it(
         assert printed == f"podbot: {' '.join(command.path)}: {name} is missing. Usage: `{usage}`.\n"
         assert printed.count("[") == printed.count("]")
         words.append("x")
+
+
+@pytest.mark.usefixtures("no_terminal_here")
+@pytest.mark.parametrize("words", ANSWERS)
+def test_a_whole_line_of_habit_is_answered_with_what_to_type(
+    words: str, place: Place, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place.base)
+    assert main(shlex.split(words)) == 2
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines()[0] == f"podbot: {ANSWERS[words]}"
+
+
+def test_what_an_answer_proposes_is_read_without_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    def carry_out(command: Command, _: object, values: dict[str, Any]) -> int:
+        if command.path == ("run",):
+            read_operands([word for word in values["operands"] if not word.isupper()])
+        return 0
+
+    proposed = {tuple(line) for answer in ANSWERS.values() for line in named(answer) if line[0] == "podbot"}
+    for line in proposed:
+        words = ["1" if word == "N" else word for word in line[1:]]
+        is_name = (
+            words in [[group] for group in GROUPS] or tuple(words) in BY_PATH
+        )  # of a command, without its arguments
+        if not is_name and "[" not in "".join(words):
+            assert main(words, carry_out=carry_out) == 0, (line, capfd.readouterr().err)
+    assert len(proposed) > 60
+
+
+@pytest.mark.parametrize(("words", "command"), UNDERSTOOD.items())
+def test_a_line_that_is_the_same_here_is_understood(words: str, command: str) -> None:
+    read: list[str] = []
+
+    def carry_out(found: Command, *_values: object) -> int:
+        read.append(" ".join(found.path))
+        return 0
+
+    for fast_path in (True, False):
+        assert main(shlex.split(words), carry_out=carry_out, fast_path=fast_path) == 0
+    assert read == [command, command]
+
+
+def test_the_page_has_the_number_of_habits() -> None:
+    """Issue 33 asks for no wrong answer among 60."""
+    assert len(ANSWERS) >= 60
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "figures.md").read_text(encoding="utf-8")
+    assert f"{len(ANSWERS)} command lines" in page
+    assert f"{len(UNDERSTOOD)} others" in page
 
 
 def test_control_characters_of_a_word_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
