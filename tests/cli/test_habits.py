@@ -20,6 +20,7 @@ from tests.session.plans import Place
 
 RUN = find(["run"])
 assert RUN is not None
+HOSTS = ("--transcript", "--acp-delegation", "--frame-limit")  # options of podbot's own
 BEHIND = "Options for the agent follow --:"
 USAGE = "`podbot run [AGENT] [PATH] [-- WORDS…]`"
 NUMBER = "--time must be a whole number from 0 to 3600. `podbot stop --help` shows its usage."
@@ -277,6 +278,20 @@ def test_the_page_has_the_number_of_habits() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "figures.md").read_text(encoding="utf-8")
     assert f"{len(ANSWERS)} command lines" in page
     assert f"{len(UNDERSTOOD)} others" in page
+
+
+@pytest.mark.parametrize("word", [*OPTIONS["run"], *COMMANDS])
+def test_the_page_for_users_of_docker_has_each_habit(word: str) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "coming-from-docker.md").read_text(encoding="utf-8")
+    shown = " ".join(re.findall(r"`([^`]+)`", page))
+    assert word in HOSTS or re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", shown), f"{word} is not on the page"
+
+
+def test_the_page_says_that_read_only_is_another_thing() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "coming-from-docker.md").read_text(encoding="utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith("| `--read-only` |")]
+    assert "workspace" in row
+    assert "root file system" in row
 
 
 def test_control_characters_of_a_word_are_shown(capfd: pytest.CaptureFixture[str]) -> None:
