@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any
 from podbot.agents.registry import known
 from podbot.cli.argv_scan import scan
 from podbot.cli.commands import find
+from podbot.cli.fast import read
 from podbot.cli.grammar import SessionCommand
 from podbot.cli.habits import AGENTS_FIRST, AGENTS_SWITCHES, AGENTS_TOO, ARGUMENTS, PODMANS
 from podbot.cli.habits import COMMANDS as HABITS
@@ -26,6 +28,9 @@ _VALUE = r"(?:-e|--env=)?[A-Za-z_]\w*=."  # NAME=VALUE, by itself or after -e
 _LONGEST = 120  # characters of a command line that a message repeats
 _NO_COMMAND = re.compile(r"No such command ((['\"]).*\2)\.(?: Did you mean|$)", re.DOTALL)
 _ENGINES = "It is podman's or docker's: podbot, or the engine's configuration, decides what it would set."
+_SWITCH = re.compile(
+    r"-[dhitPq]+|--(?:detach|init|interactive|keep|privileged|publish-all|read-only|replace|rm|tty|it|no-healthcheck)"
+)
 _UNEXPECTED = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
 
@@ -146,12 +151,19 @@ def _command_instead(word: str, context: Any, argv: Sequence[str]) -> str:
 def _run_agent(agent: str, argv: Sequence[str]) -> str:
     """The command line for an agent that was typed as a command, with the words behind it."""
     behind = argv[argv.index(agent) + 1 :] if agent in argv else []
-    try:
-        read_operands(behind)
-    except UsageError:
+    if not _is_for_run(behind):
         behind = ["--", *behind]
     line = shlex.join(["podbot", "run", agent, *behind])
     return line if _can_be_repeated(behind, line) else f"podbot run {agent} [PATH] [-- WORDS…]"
+
+
+def _is_for_run(words: Sequence[str]) -> bool:
+    """Whether `podbot run` reads ``words`` itself, so that they are not for the agent."""
+    line = read(["run", *words]) if not {*words} & {*AGENTS_SWITCHES} else None
+    try:
+        return line is not None and bool(read_operands(line.values["operands"]))
+    except UsageError:
+        return False
 
 
 def _run_instead(word: str) -> str:
@@ -179,7 +191,7 @@ def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
     habit = OPTION_HABITS.get(context.command_path.partition(" ")[2], {}).get(option, "")
     if takes_words and not habit and option in PODMANS:
         habit = f"{_ENGINES} `{context.command_path} --help` lists podbot's options."
-    if habit and takes_words and (image := _image_in(argv)):
+    if habit and context.command_path == "podbot run" and (image := _image_in(argv)):
         return f"{habit} {image}"
     if takes_words and option in AGENTS_TOO and option in argv:  # not as a part of -it, which is podman's
         return f"{habit} {_agents_option(context, option, argv)}"
@@ -190,12 +202,17 @@ def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
 
 
 def _image_in(argv: Sequence[str]) -> str:
-    """What to type for an image among the words of `run`, such as that of `podbot run -it ubuntu bash`; or empty."""
+    """What to type for an image among the words of `run`, such as that of `podbot run -it ubuntu bash`; or empty.
+
+    A word behind an option may be its value, unless the option is known to have none.
+    """
     from podbot.cli import meant_images
 
     end = argv.index("--") if "--" in argv else len(argv)
     for at, word in enumerate(argv[:end]):
-        if meant_images.is_well_known(word):
+        before = argv[at - 1]
+        is_value = before.startswith("-") and "=" not in before and not _SWITCH.fullmatch(before)
+        if not is_value and meant_images.is_well_known(word) and not os.path.isdir(word):
             others = sum(one.startswith("-") for one in argv[:at]) > 1
             return meant_images.hint([], word, argv[at + 1 :], options=others)
     return ""

@@ -23,6 +23,7 @@ assert RUN is not None
 HOSTS = ("--transcript", "--acp-delegation", "--frame-limit")  # options of podbot's own
 BEHIND = "Options for the agent follow --:"
 USAGE = "`podbot run [AGENT] [PATH] [-- WORDS…]`"
+UNSET = "config set: VALUE is missing. A blank stands between KEY and VALUE:"
 NUMBER = "--time must be a whole number from 0 to 3600. `podbot stop --help` shows its usage."
 BY_LINE = {f"{command} {option}": hint for command, found in OPTIONS.items() for option, hint in found.items()}
 HINTS = sorted({*COMMANDS.values(), *BY_LINE.values(), *ARGUMENTS.values()})
@@ -202,6 +203,26 @@ def test_the_list_of_podmans_options_has_none_of_podbots_and_none_with_a_hint() 
             f"run: there is no option --memroy. Did you mean --memory? {BEHIND} `podbot run -- --memroy 2g`.",
         ),
         ("run --model opus", f"run: there is no option --model. {BEHIND} `podbot run -- --model opus`."),
+        (
+            "run --privileged --name redis",  # a value, and no image
+            ("run: there is no option --privileged. Write `--profile privileged`; a sandbox is then no boundary."),
+        ),
+        (
+            "run --network-alias redis claude",
+            (
+                "run: there is no option --network-alias. `--network NAME` joins a network of the engine."
+                " podbot chooses no address and no other name in it."
+            ),
+        ),
+        ("claude -w . --keep", "there is no command 'claude'. `podbot run claude -w . --keep` runs it."),
+        ("claude -p hi", "there is no command 'claude'. `podbot run claude -- -p hi` runs it."),
+        ("-v codex resume", "there is no command 'codex'. `podbot run codex -- resume` runs it."),
+        (
+            "claude -e KEY=sk-1",
+            "there is no command 'claude'. `podbot run claude [PATH] [-- WORDS…]` runs it.",
+        ),
+        ("config set sandbox.env=A=sk-1", f"{UNSET} `podbot config set KEY VALUE`."),
+        ("config set github.app_id=1", f"{UNSET} `podbot config set github.app_id 1`."),
         ("login", "login: name an AGENT, or use --list. `podbot login --help` shows its usage."),
     ],
 )
