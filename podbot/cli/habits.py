@@ -28,6 +28,10 @@ _PROJECT = "Nothing is read from a project's files. One session runs one sandbox
 _CONVERSATION = "A conversation goes on with the agent's own option: `podbot run claude -- --continue`."
 _LOGIN = "`podbot login AGENT` logs an agent in, and `podbot login --list` shows the logins."
 _EDIT = "`podbot config edit` opens the configuration file."
+_FORGET = "`podbot history rm PROJECT` removes conversations permanently."
+_NETWORKS = (
+    "Networks are Podman's: `podman network ls`. `podbot net show SESSION` shows what a filtered session may reach."
+)
 _PRUNE = "`podbot rm --all` removes all stopped sessions, and does not ask first: their unsaved work is lost."
 
 # By the words after `podbot`: a command, or a group and its command.
@@ -35,6 +39,7 @@ COMMANDS: Mapping[str, str] = {
     "ls": "`podbot ps` lists sessions, and `podbot image ls` lists images.",
     "list": "`podbot ps` lists sessions, and `podbot image ls` lists images.",
     "container": "Its words are podbot's commands: `podbot ps` lists sessions, `podbot rm SESSION` removes one.",
+    "sandbox": "`podbot ps` lists sessions.",
     "session": "`podbot ps` lists sessions.",
     "sessions": "`podbot ps` lists sessions.",
     "rename": "A session keeps its name; `podbot run --name NAME` gives it one.",
@@ -102,19 +107,33 @@ COMMANDS: Mapping[str, str] = {
     "config ls": _PRINT,
     "config unset": "`podbot config edit` opens the file: remove the line there.",
     "config delete": "`podbot config edit` opens the file: remove the line there.",
+    "config rm": "`podbot config edit` opens the file: remove the line there.",
+    "config remove": "`podbot config edit` opens the file: remove the line there.",
+    "config validate": "`podbot config check` reports whether all of it is valid.",
     "config view": _PRINT,
     "config open": _EDIT,
     "image remove": _REMOVE_IMAGE,
     "image prune": "`podbot image rm --all` removes podbot's images that nothing needs.",
     "image list": "`podbot image ls` lists images.",
     "image pull": _SETUP,
+    "image tag": _PODMANS_TAG,
+    "image push": _PODMAN,
+    "image save": _PODMAN,
+    "image load": _PODMAN,
     "image inspect": _IMAGE,
     "image history": _IMAGE,
     "history show": f"{_LISTS}; the agent itself shows one.",
     "history list": f"{_LISTS}.",
+    "history clear": _FORGET,
+    "history delete": _FORGET,
+    "net ls": _NETWORKS,
+    "net create": _NETWORKS,
+    "net rm": _NETWORKS,
+    "net inspect": "`podbot net show SESSION` shows what a filtered session may reach.",
 }
 
 _WHERE = "Name the directory: `--workspace PATH`, or its path alone."
+_BRANCH = "Write `--branch NAME`, with `--repo OWNER/NAME`."
 _CLONE = "Write `--repo OWNER/NAME`."
 _ASKS = "A session starts without a question; `podbot setup --yes` prepares this machine without one."
 _FULL = "An agent has all permissions in its sandbox: leave it out. With `--ask` it asks."
@@ -150,6 +169,8 @@ _RUN: Mapping[str, str] = {
     "--attach": _TERMINAL,
     "--detach-keys": "podbot reserves no keys: the agent gets all of them.",
     "-m": "Write `--memory SIZE`.",
+    "--dry": "Write `--dry-run`.",
+    "--swap": "`--memory SIZE` limits memory and swap together.",
     "--memory-swap": "`--memory SIZE` limits memory and swap together.",
     "--mem": "Write `--memory SIZE`.",
     "--bind": "Write `--mount SRC[:DST][:ro]`.",
@@ -179,6 +200,8 @@ _RUN: Mapping[str, str] = {
     "--chdir": _WHERE,
     "--path": _WHERE,
     "--project": _WHERE,
+    "-b": _BRANCH,
+    "--ref": _BRANCH,
     "-R": _CLONE,
     "--clone": _CLONE,
     "--git": _CLONE,
@@ -285,6 +308,7 @@ AGENTS_SWITCHES = ("-c", "-p")
 AGENTS_FIRST = ("-p", "--print", "--prompt", "--continue", "--resume", "-r", "--model", "-m")
 
 _ATTACH = "Nothing is attached to a session that is started: `podbot open SESSION` opens a shell in it."
+_FIX = "`podbot doctor --fix` lists the commands that fix what was found, asks, and runs them."
 _HOST_HAS = "`podbot host` has it, for editors."
 _NO_TIMES = "The output is recorded without times: `podbot logs --tail N SESSION` prints the last lines."
 _OF_PROJECT = '`podbot config edit` opens the file: a project\'s values stand in its table, `[project."~/src/shop"]`.'
@@ -301,15 +325,37 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     "host": {
         **_RUN,
         "--logs": "`podbot run` has it; `podbot host --transcript FILE` records the traffic with the editor.",
+        **dict.fromkeys(("--stdio", "--acp", "--experimental-acp"), "It serves on stdin and stdout: leave it out."),
         "--guard-exit": "`podbot run` has it; after hosted sessions, `podbot report --guard-exit`.",
     },
     "ps": {"-n": _NEWEST, "--last": _NEWEST, "-l": _NEWEST, "--latest": _NEWEST},
     "inspect": {"-f": _FIELDS, "--format": _FIELDS},
     "start": dict.fromkeys(("-a", "--attach", "-i", "--interactive"), _ATTACH),
     "logs": dict.fromkeys(("--since", "--until", "-t", "--timestamps"), _NO_TIMES),
-    "stop": dict.fromkeys(("-f", "--force"), "`podbot stop --time 0 SESSION` ends a session at once."),
+    "stop": {
+        **dict.fromkeys(("-f", "--force"), "`podbot stop --time 0 SESSION` ends a session at once."),
+        **dict.fromkeys(
+            ("-s", "--signal"), "TERM is sent first; `podbot stop --time S SESSION` sets when KILL follows."
+        ),
+    },
+    "rm": {
+        **dict.fromkeys(("-r", "--volumes"), "A session is removed with all that is in it: leave it out."),
+        **dict.fromkeys(("-y", "--yes"), "podbot does not ask: leave it out."),
+    },
+    "cp": dict.fromkeys(("-r", "-a", "--archive"), "Directories are copied with all that is in them: leave it out."),
+    "mcp": {
+        "--port": "Write `podbot mcp --http PORT`.",
+        "--stdio": "It serves on stdin and stdout without `podbot mcp --http`: leave it out.",
+    },
+    "doctor": dict.fromkeys(("-f", "--repair"), _FIX),
+    "image ls": dict.fromkeys(("-a", "--all"), "All of podbot's images are listed: leave it out."),
+    "image rm": dict.fromkeys(("-f", "--force"), "An image that a session uses stays: remove the session first."),
     "image build": dict.fromkeys(("-f", "--file"), f"podbot builds from its own recipe. {_BASE}"),
-    "setup": dict.fromkeys(("--base", "--tag", "-t"), _BASE),
+    "setup": {
+        **dict.fromkeys(("--base", "--tag", "-t"), _BASE),
+        "--no-cache": "`podbot image build --no-cache` uses no layers of earlier builds.",
+        **dict.fromkeys(("--upgrade", "--update"), _UPDATE),
+    },
     "login": {
         "--with-token": "`podbot run --github-auth gh` uses your gh login; `podbot login AGENT` logs an agent in.",
         "--with-api-key": "`podbot run -e NAME` passes a key that is in your environment, and stores it nowhere.",
@@ -320,5 +366,7 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
 # What is behind a command that takes no such argument.
 ARGUMENTS: Mapping[str, str] = {
     "image build": f"No directory is read. {_BASE}",
+    "doctor": _FIX,
+    "ps": "`podbot ps --filter name=NAME` chooses sessions, and `podbot exec SESSION ps aux` lists processes in one.",
     "mcp": "`podbot mcp` is a server itself: `podbot mcp --help` shows its usage.",
 }

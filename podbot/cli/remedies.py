@@ -194,6 +194,9 @@ def _by_its_state(exc: PodbotError) -> str:
     if isinstance(exc, errors.MissingRequired) and exc.field == "a workspace":
         return _NO_WORKSPACE
     if isinstance(exc, errors.ConfigFileNotFound) and exc.reason == exc.MISSING:
+        if exc.origin == "flag --config" and re.match(r"[\w.-]+=", exc.path):  # as Codex takes it
+            typed = shlex.join(["-c", exc.path])
+            return f"-c is --config. Options for the agent follow --: `podbot run [AGENT] [PATH] -- {typed}`."
         return f"Correct the path, or write the file with `podbot --config {shlex.quote(exc.path)} config init`."
     if isinstance(exc, errors.ImageNotFound):
         return " ".join(filter(None, (exc.hint, _another_image(exc), exc.engine_hint)))

@@ -17,6 +17,7 @@ from podbot.errors import InvalidValue
 
 __all__ = ["from_text", "from_value", "parse_memory", "type_name"]
 
+_SIMILAR = 0.7  # a mistyped choice, and not another word: cursor is no custom
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _TYPES = {str: "a string", bool: "a boolean", int: "an integer", float: "a number", list: "a list", dict: "a table"}
 _WANTED = {
@@ -174,7 +175,7 @@ def _checked(key: Key, value: Any) -> Any:
             return None
         raise Refusal("it is blank", f"Leave it out for the default, {shown(key.default)}.")
     if key.choices and value not in key.choices:
-        near = nearest(value, key.choices)
+        near = nearest(value, key.choices, _SIMILAR)
         hint = f"Did you mean {near!r}?" if near else CHOICES.get(key.dotted, key.doc)
         raise Refusal(f"{shown(value)} is not one of {', '.join(key.choices)}", hint)
     check = CHECKS.get(key.dotted)

@@ -177,7 +177,8 @@ def test_the_list_of_podmans_options_has_none_of_podbots_and_none_with_a_hint() 
         ("logs", "logs: SESSION is missing. Usage: `podbot logs SESSION`."),
         ("cp a", "cp: DST is missing. Usage: `podbot cp SRC DST`."),
         ("start", "start: SESSION is missing. Usage: `podbot start SESSION…`."),
-        ("ps a", "ps: 'a' is not expected here. Usage: `podbot ps`."),
+        ("ps a", f"ps: 'a' is not expected here. {ARGUMENTS['ps']}"),
+        ("version a", "version: 'a' is not expected here. Usage: `podbot version`."),
         ("ps --jsn", "ps: there is no option --jsn. Did you mean --json?"),
         ("ps --frob", "ps: there is no option --frob. `podbot ps --help` shows its usage."),
         ("ps --format", "ps: --format needs a value. `podbot ps --help` shows its usage."),
@@ -271,11 +272,9 @@ def test_what_an_answer_proposes_is_read_without_an_error(capfd: pytest.CaptureF
 
     proposed = {tuple(line) for answer in ANSWERS.values() for line in named(answer) if line[0] == "podbot"}
     for line in proposed:
-        words = ["1" if word == "N" else word for word in line[1:]]
-        is_name = (
-            words in [[group] for group in GROUPS] or tuple(words) in BY_PATH
-        )  # of a command, without its arguments
-        if not is_name and "[" not in "".join(words):
+        words = ["1" if word in ("N", "S") else word for word in line[1:]]
+        names_it = tuple(words) in BY_PATH or words in [[group] for group in GROUPS]  # without arguments
+        if not names_it and "[" not in "".join(words):
             assert main(words, carry_out=carry_out) == 0, (line, capfd.readouterr().err)
     assert len(proposed) > 60
 

@@ -201,3 +201,9 @@ def test_short_options_may_have_an_equals_sign_like_podmans(place: Place, capfd:
     found = planned(capfd, place, "-p=3000:80", "-e=MODE=test")
     assert found["container"]["ports"] == [{"address": "127.0.0.1", "host_port": 3000, "port": 80}]
     assert found["agent"]["env"] == [{"name": "MODE", "secret": True}]
+
+
+def test_another_agent_is_no_mistyped_one(place: Place, capfd: Capture) -> None:
+    error = failed(capfd, place, "--agent", "cursor")
+    assert "'cursor' is not one of claude, codex, gemini, opencode, custom" in error
+    assert "Did you mean" not in error
