@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from podbot.management.history_list import ProjectHistory
 
 
-def ls(_: Globals, *, as_json: bool) -> int:
+def ls(g: Globals, *, as_json: bool) -> int:
     """List the projects whose conversations are kept; returns podbot's exit code."""
     from podbot.api.conversations import history
 
@@ -27,6 +27,8 @@ def ls(_: Globals, *, as_json: bool) -> int:
         sys.stdout.write(json.dumps([asdict(project) for project in found], indent=2) + "\n")
     elif found:
         _table(found)
+    else:
+        _say_nothing_kept(g)
     return 0
 
 
@@ -51,6 +53,7 @@ def rm(g: Globals, *, project: str | None, all_: bool, agent: str | None, yes: b
     chosen = conversations.history() if project is None else [_found(project, agent)]
     chosen = [found for found in chosen if _has(found, agent)]
     if not chosen:
+        _say_nothing_kept(g)
         return 0
     if not yes:
         lines = [f"{found.project}: {agent or _agents(found)}" for found in chosen]
@@ -65,6 +68,13 @@ def rm(g: Globals, *, project: str | None, all_: bool, agent: str | None, yes: b
     for found in removed:
         sys.stdout.write(printable(found.project) + "\n")
     return 0
+
+
+def _say_nothing_kept(g: Globals) -> None:
+    from podbot.cli.report import say
+
+    if not g.quiet:
+        say("podbot: no conversations are kept")
 
 
 def _check_agent(agent: str) -> None:

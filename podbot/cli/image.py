@@ -114,6 +114,10 @@ def ls(g: Globals, *, names_only: bool, as_json: bool) -> int:
             sys.stdout.write(printable(image.image) + "\n")
     elif found:
         _table(found)
+    elif not g.quiet:
+        from podbot.cli.report import say
+
+        say("podbot: this engine has no image of podbot's; `podbot setup` builds one")
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from podbot.cli.app import root
-from podbot.cli.commands import COMMANDS
+from podbot.cli.commands import COMMANDS, GROUPS
 from podbot.cli.entry import main
 from podbot.cli.help import PAGES
 from tests.cli.help_pages import pages, paths, rendered
@@ -75,7 +75,7 @@ def test_global_options_are_accepted_after_every_command(path: tuple[str, ...]) 
 
 
 def test_the_overview_fits_80_columns_and_cuts_no_summary() -> None:
-    for words in ((), ("config",), ("history",), ("image",)):
+    for words in ((), *((name,) for name in GROUPS)):
         said = io.StringIO()
         with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
             patch.setenv("COLUMNS", "80")

@@ -42,7 +42,11 @@ def kept(project: str, kind: str = "claude") -> HistoryPlan:
 @pytest.mark.usefixtures("place")
 def test_a_table_and_json(capsys: Capture) -> None:
     assert main(["history", "ls"]) == 0
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "podbot: no conversations are kept\n")
+    assert main(["-q", "history", "ls"]) == 0
+    assert capsys.readouterr() == ("", "")
+    assert main(["history", "ls", "--json"]) == 0
+    assert capsys.readouterr() == ("[]\n", "")
     made = kept("/home/ann/[red]shop\x1b[31m")
     kept(made.project, "gemini")
     for kind in ("claude", "gemini"):
@@ -72,7 +76,9 @@ def test_conversations_are_removed_after_confirmation(place: Place, capsys: Capt
     assert not os.path.exists(made.directory)
     assert main(["history", "rm", "-y", "--all"]) == 0
     assert os.listdir(history_root(os.environ)) == []
+    assert capsys.readouterr().err == ""
     assert main(["history", "rm", "-y", "--all"]) == 0
+    assert capsys.readouterr().err == "podbot: no conversations are kept\n"
 
 
 @pytest.mark.usefixtures("place")

@@ -233,7 +233,9 @@ def test_ls(engine: FakeEngine, place: Place, capsys: Capture) -> None:
 
 def test_ls_without_images(engine: FakeEngine, place: Place, capsys: Capture) -> None:
     assert main(["image", "ls"]) == 0
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr() == ("", "podbot: this engine has no image of podbot's; `podbot setup` builds one\n")
+    assert main(["image", "ls", "--quiet"]) == 0
+    assert capsys.readouterr() == ("", "")
     assert main(["image", "ls", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == []
 
