@@ -75,7 +75,7 @@ COMMANDS = (
                 "[AGENT] [PATH]",
                 "The agent and the host directory to work on, like --agent and --workspace.",
                 many=True,
-                completes="agent",
+                completes="operand",
                 names="dirs",
             ),
         ),
@@ -172,7 +172,7 @@ COMMANDS = (
                 f"[SESSION…|{'|'.join(UNIT_WORDS)}]",
                 "Sessions whose tokens are renewed; default: all.",
                 many=True,
-                completes="session",
+                completes="daemon_word",
             ),
         ),
         (
@@ -219,7 +219,7 @@ COMMANDS = (
 
         Example: podbot config set sandbox.memory 4g
         """,
-        (_KEY, Argument("value", "VALUE", "The value.", required=True)),
+        (_KEY, Argument("value", "VALUE", "The value.", required=True, completes="key_value")),
     ),
     Command(
         ("config", "edit"),

@@ -10,8 +10,11 @@ from podbot.cli.options import COMMON, HELP, VERSION, Argument, Option
 from podbot.config.models import AGENT_KINDS
 from podbot.visible_text import is_printable
 
-Values = Callable[[str, str], list[str]]
-"""Given the name of a kind of value and the beginning: the values. See :mod:`podbot.cli.completion`."""
+Values = Callable[[str, str, Sequence[str]], list[str]]
+"""Given the name of a kind of value, the beginning and the arguments before it: the values.
+
+See :mod:`podbot.cli.completion`.
+"""
 
 Names = Literal["", "files", "dirs"]
 
@@ -37,13 +40,13 @@ def complete(line: Sequence[str], values: Values) -> Offer:
     for word in before:
         reader.read(word)
     if reader.waiting is not None:
-        return _value(reader.waiting, begun, values)
+        return _value(reader.waiting, begun, values, reader.operands)
     if begun.startswith("-") and not reader.ended:
         name, equals, value = begun.partition("=")
         option = reader.spelled(name)
         if not equals:
             return _options(reader, begun)
-        found = _value(option, value, values) if option is not None else Offer()
+        found = _value(option, value, values, reader.operands) if option is not None else Offer()
         return found._replace(words=tuple((f"{name}={word}", text) for word, text in found.words))
     if reader.command is None:
         return Offer(_commands(reader.path, begun))
@@ -57,7 +60,7 @@ class _Reader:
         self.path: tuple[str, ...] = ()
         self.command: Command | None = None
         self.waiting: Option | None = None  # for its value
-        self.operands = 0
+        self.operands: tuple[str, ...] = ()
         self.ended = False  # podbot's options
         self.words_follow = False  # for the agent
 
@@ -69,7 +72,7 @@ class _Reader:
         if self.waiting is not None:
             self.waiting = None
         elif self.ended:
-            self.operands += 1
+            self.operands = (*self.operands, word)
         elif word == "--":
             self.ended = True
             self.words_follow = self.command is not None and self.command.takes_words
@@ -79,7 +82,7 @@ class _Reader:
             self.path = (*self.path, word)
             self.command = next((command for command in COMMANDS if command.path == self.path), None)
         else:
-            self.operands += 1
+            self.operands = (*self.operands, word)
             self.ended = self.command.ends_at_word
 
     def spelled(self, word: str) -> Option | None:
@@ -123,13 +126,14 @@ def _argument(reader: _Reader, command: Command, begun: str, values: Values) -> 
     if not command.arguments or (command.ends_at_word and reader.operands):
         return Offer()
     last = command.arguments[-1]
-    if reader.operands >= len(command.arguments) and not last.many:
+    before = reader.operands
+    if len(before) >= len(command.arguments) and not last.many:
         return Offer()
-    argument = command.arguments[min(reader.operands, len(command.arguments) - 1)]
-    return _offered(argument, begun, values, _names(argument.names))
+    argument = command.arguments[min(len(before), len(command.arguments) - 1)]
+    return _offered(argument, begun, values, before, _names(argument.names))
 
 
-def _value(option: Option, begun: str, values: Values) -> Offer:
+def _value(option: Option, begun: str, values: Values, before: Sequence[str]) -> Offer:
     metavar = option.metavar.replace("{agents}", "|".join(AGENT_KINDS))
     names: Names = ""
     if metavar.startswith(_FILE_METAVARS):
@@ -138,12 +142,12 @@ def _value(option: Option, begun: str, values: Values) -> Offer:
         names = "dirs"
     if not option.completes and "|" in metavar and metavar.replace("|", "").replace("_", "").replace("-", "").isalnum():
         return Offer(_begun(metavar.split("|"), begun))
-    return _offered(option, begun, values, names)
+    return _offered(option, begun, values, before, names)
 
 
-def _offered(what: Option | Argument, begun: str, values: Values, names: Names) -> Offer:
-    words = values(what.completes, begun) if what.completes else []
-    open_ended = bool(words) and all(word.endswith(":") for word in words)
+def _offered(what: Option | Argument, begun: str, values: Values, before: Sequence[str], names: Names) -> Offer:
+    words = values(what.completes, begun, before) if what.completes else []
+    open_ended = bool(words) and all(word.endswith((":", "=")) for word in words)
     return Offer(_begun(words, begun), names, open_ended)
 
 

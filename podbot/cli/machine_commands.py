@@ -16,7 +16,7 @@ MACHINE = (
         Example: podbot image build --agents claude,codex
         """,
         options=(
-            Option("agents", ("--agents",), "Agents to install; empty for none.", "one", "NAME,…"),
+            Option("agents", ("--agents",), "Agents to install; empty for none.", "one", "NAME,…", completes="agents"),
             Option("base", ("--base",), "Build on this Debian or Ubuntu image.", "one", "REF", default=""),
             Option("from_debian", ("--from-debian",), "Make the base from this machine's package sources, or fail."),
             Option("build_arg", ("--build-arg",), "Set a version or a proxy.", "many", "K=V"),
@@ -37,7 +37,7 @@ MACHINE = (
 
         Example: podbot image update claude codex=0.170.0
         """,
-        (Argument("agents", "[AGENT[=VERSION]…]", "Agents to update.", many=True, completes="agent"),),
+        (Argument("agents", "[AGENT[=VERSION]…]", "Agents to update.", many=True, completes="known_agent"),),
     ),
     Command(
         ("image", "ls"),
@@ -85,10 +85,10 @@ MACHINE = (
 
         Example: podbot setup --packages build-essential,gh
         """,
-        (Argument("also", "[AGENT…]", "Agents to add.", many=True, completes="agent"),),
+        (Argument("also", "[AGENT…]", "Agents to add.", many=True, completes="known_agent"),),
         options=(
             YES,
-            Option("agents", ("--agents",), "Agents to install.", "one", "NAME,…"),
+            Option("agents", ("--agents",), "Agents to install.", "one", "NAME,…", completes="agents"),
             Option("packages", ("--packages",), "Debian packages to add to the image.", "one", "NAME,…"),
             Option("force", ("--force",), "Build even if the image exists."),
         ),
@@ -128,7 +128,7 @@ LOGIN_COMMANDS = (
 
         Example: podbot login --list
         """,
-        (Argument("agent", "[AGENT]", _AGENTS, completes="agent"),),
+        (Argument("agent", "[AGENT]", _AGENTS, completes="known_agent"),),
         (
             Option("list_", ("--list", "-l"), "Show which login the sessions of each agent get."),
             Option("as_json", ("--json",), "With --list: as a JSON array."),
@@ -144,6 +144,6 @@ LOGIN_COMMANDS = (
 
         Example: podbot logout codex
         """,
-        (Argument("agent", "AGENT", _AGENTS, required=True, completes="agent"),),
+        (Argument("agent", "AGENT", _AGENTS, required=True, completes="known_agent"),),
     ),
 )

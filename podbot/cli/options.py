@@ -35,7 +35,7 @@ class Option(NamedTuple):
     default: str | int | None = None  # for a word or a number that is not given
     least: int | None = None
     most: int | None = None
-    completes: str = ""  # complete_NAME of podbot.cli.completion
+    completes: str = ""  # complete_NAME or after_NAME of podbot.cli.completion
 
     @property
     def absent(self) -> Any:
@@ -97,7 +97,14 @@ WORKSPACE = (
         "one",
         "OWNER/NAME",
     ),
-    Option("github_auth", ("--github-auth",), "Source of the GitHub token.", "one", "app|gh|env:NAME|none"),
+    Option(
+        "github_auth",
+        ("--github-auth",),
+        "Source of the GitHub token.",
+        "one",
+        "app|gh|env:NAME|none",
+        completes="github_auth",
+    ),
     Option("agent", ("--agent",), "Which agent to run.", "one", "{agents}", completes="agent"),
 )
 SESSION = (
@@ -108,7 +115,14 @@ SESSION = (
     Option("no_guard", ("--no-guard",), "Do not check for files the agent leaves that act on this machine."),
 )
 SANDBOX = (
-    Option("env", ("--env", "-e"), "Pass your variable NAME to the agent; its value is not stored.", "many", "NAME"),
+    Option(
+        "env",
+        ("--env", "-e"),
+        "Pass your variable NAME to the agent; its value is not stored.",
+        "many",
+        "NAME",
+        completes="variable",
+    ),
     Option("env_file", ("--env-file",), "Pass the variables in a file, one NAME=VALUE a line.", "many", "FILE"),
     Option("mounts", ("--mount",), "Also mount a host directory, at DST or its own path.", "many", "SRC[:DST][:ro]"),
     Option(
@@ -127,7 +141,12 @@ SANDBOX = (
         completes="network",
     ),
     Option(
-        "allow", ("--allow",), "Also allow this host, with the network filtered.", "many", "HOST[:PORT]|*.HOST|@SET"
+        "allow",
+        ("--allow",),
+        "Also allow this host, with the network filtered.",
+        "many",
+        "HOST[:PORT]|*.HOST|@SET",
+        completes="host_set",
     ),
     Option("memory", ("--memory",), "Memory limit: 4g, 50%, or none.", "one", "SIZE"),
     Option("cpus", ("--cpus",), "CPU limit, in cores.", "one", "N"),

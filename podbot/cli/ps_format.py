@@ -23,7 +23,8 @@ FIELDS = (
 )  # fmt: skip
 """Those of SessionInfo that a template can name."""
 _OTHER_NAMES = {"name": "session", "names": "session", "status": "state", "createdat": "created"}  # as podman's
-_FILTERS = ("name", "agent", "mode", "state", "path", "image", "orphan", "detached")
+FILTERS = ("name", "agent", "mode", "state", "path", "image", "orphan", "detached")
+"""The keys of ``--filter``."""
 _PLACE = re.compile(r"\{\{\s*\.(\w+)\s*\}\}")
 _ESCAPES = {r"\t": "\t", r"\n": "\n", r"\\": "\\"}
 _ESCAPE = re.compile(r"\\[tn\\]")
@@ -38,8 +39,8 @@ def chosen(found: Iterable[SessionInfo], filters: Sequence[str]) -> list[Session
     for text in filters:
         key, equals, value = text.partition("=")
         key = {"status": "state", "session": "name", "workspace": "path"}.get(key.lower(), key.lower())
-        if not equals or key not in _FILTERS:
-            raise _invalid("filter", text, f"a filter is written KEY=VALUE, with one of {', '.join(_FILTERS)}")
+        if not equals or key not in FILTERS:
+            raise _invalid("filter", text, f"a filter is written KEY=VALUE, with one of {', '.join(FILTERS)}")
         wanted.setdefault(key, []).append(value)
     return [info for info in found if all(_fits(info, key, values) for key, values in wanted.items())]
 

@@ -7,11 +7,13 @@ from podbot.cli.options import ALL_SESSIONS, Argument, Command, Option
 _RUNS = (
     Option("user", ("--user", "-u"), "User to run it as: names or numbers.", "one", "USER[:GROUP]"),
     Option("workdir", ("--workdir", "-w"), "Where to run it.", "one", "DIR"),
-    Option("env", ("--env", "-e"), "Set a variable; K alone passes your value.", "many", "K=V"),
+    Option("env", ("--env", "-e"), "Set a variable; K alone passes your value.", "many", "K=V", completes="variable"),
     Option("env_file", ("--env-file",), "Set variables from a file, one a line: K=V or K.", "many", "FILE"),
 )
 _FILTERED = Argument("session", "SESSION", "A running session.", required=True, completes="session")
-_HOSTS = Argument("hosts", "HOST[:PORT]…", "HOST, *.HOST, HOST:PORT or @SET.", many=True, required=True)
+_HOSTS = Argument(
+    "hosts", "HOST[:PORT]…", "HOST, *.HOST, HOST:PORT or @SET.", many=True, required=True, completes="host_set"
+)
 _JSON = Option("as_json", ("--json",), "Print a JSON array.")
 _TIME = Option("time", ("--time", "-t"), "Seconds before processes are killed.", "number", "S", (), 10, 0, 3600)
 
@@ -74,9 +76,21 @@ SESSION_COMMANDS = (
         options=(
             Option("all_", ALL_SESSIONS, "Include stopped sessions."),
             Option("names_only", ("--quiet", "-q"), "Print names only."),
-            Option("filters", ("--filter", "-f"), "Only those that fit, such as agent=claude.", "many", "KEY=VALUE"),
             Option(
-                "template", ("--format",), "Print fields such as {{.Name}} and {{.State}}; or json.", "one", "TEMPLATE"
+                "filters",
+                ("--filter", "-f"),
+                "Only those that fit, such as agent=claude.",
+                "many",
+                "KEY=VALUE",
+                completes="filter",
+            ),
+            Option(
+                "template",
+                ("--format",),
+                "Print fields such as {{.Name}} and {{.State}}; or json.",
+                "one",
+                "TEMPLATE",
+                completes="template",
             ),
             _JSON,
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,13 +16,15 @@ VALUES = {
     "session": ["shop", "notes"],
     "copy": ["shop:", "notes:"],
     "agent": ["claude", "codex"],
+    "operand": ["claude", "codex"],
+    "filter": ["state=", "mode="],
     "image": ["localhost/a:1"],
     "project": ["/home/ada/shop"],
 }
 
 
-def values(kind: str, begin: str) -> list[str]:
-    return VALUES.get(kind, [])
+def values(kind: str, begin: str, before: Sequence[str]) -> list[str]:
+    return [f"{kind}.{word}" for word in before] if kind == "key_value" else VALUES.get(kind, [])
 
 
 def offered(*line: str) -> list[str]:
@@ -55,6 +59,8 @@ def offered(*line: str) -> list[str]:
         (["ps", "--vers"], []),
         (["nosuch", ""], []),
         (["exec", "-e", "-"], []),
+        (["config", "set", "sandbox.profile", ""], ["key_value.sandbox.profile"]),
+        (["config", "set", "sandbox.profile", "minimal", ""], []),
     ],
     ids=" ".join,
 )  # fmt: skip
@@ -82,6 +88,7 @@ def test_names_of_files(line: list[str], names: str) -> None:
 
 def test_a_word_that_must_be_continued_is_open_ended() -> None:
     assert complete(["exec", ""], lambda *_: ["shop:"]).open_ended
+    assert complete(["ps", "--filter", ""], values).open_ended
     assert not complete(["exec", ""], lambda *_: ["shop"]).open_ended
     assert not complete(["exec", ""], lambda *_: []).open_ended
 
