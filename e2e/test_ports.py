@@ -101,6 +101,8 @@ if NETWORK:
                 assert page(port, gateway(world, name)) == "ConnectionRefusedError"
             bound = world.inspect(name)["HostConfig"]["PortBindings"]
             assert bound == {"8000/tcp": [{"HostIp": "127.0.0.1", "HostPort": str(port)}]}
+            (known,) = json.loads(world.podbot("inspect", "--json", name, check=True).stdout)
+            assert known["plan"]["container"]["ports"] == [{"address": "127.0.0.1", "host_port": port, "port": 8000}]
             assert bool(listed(world, name)) is not ROOTLESS, "it is on its own network"
 
     def test_a_public_address_is_warned_about(world: World, port: int) -> None:

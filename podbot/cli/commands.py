@@ -286,8 +286,10 @@ COMMANDS = (
         Without a PAGE, list the pages. On a terminal a page opens in your pager; elsewhere it is printed as Markdown.
 
         Example: podbot docs security-model
+
+        Example: podbot docs gpu
         """,
-        (Argument("page", "[PAGE]", "A page, or a link to one in another page.", completes="page"),),
+        (Argument("page", "[PAGE]", "A page, a word of its title or headings, or a link.", completes="page"),),
         (Option("path", ("--path",), "Print the path of the page's file."),),
     ),
     Command(("version",), "help:version", "Show podbot's version."),

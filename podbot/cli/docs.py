@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from podbot.cli.globals import Globals
 from podbot.places import shipped_dir
@@ -12,6 +13,8 @@ from podbot.places import shipped_dir
 _PARTS = ("how-to", "reference", "explanation")
 _WIDTH = 100  # columns of text at most
 _NAMED = "podbot docs"
+_MOST = 8  # pages that an error names
+_PREFIX = 3  # letters at least of the beginning of a word
 
 
 def invoke(_: Globals, *, page: str | None, path: bool) -> int:
@@ -57,7 +60,8 @@ def pages(directory: str) -> dict[str, str]:
 def find(word: str, found: Mapping[str, str]) -> str:
     """The path of the page called ``word``: its name, the last part of that, or a link to it in another page.
 
-    Raises UsageError if there is none, or more than one.
+    Otherwise of the only page with all words of ``word`` in its name and title, or else in one of its headings. Raises
+    UsageError if there is none, or more than one.
     """
     from podbot.errors import UsageError
 
@@ -72,7 +76,47 @@ def find(word: str, found: Mapping[str, str]) -> str:
     if matching:
         reason = f"{len(matching)} pages are called {word!r}"
         raise UsageError(command=_NAMED, reason=reason, hint=f"Name one of {', '.join(matching)}.")
+    for where, texts in (("title", _titles), ("headings", _headings)) if "/" not in wanted else ():
+        matching = [name for name, file in found.items() if _is_about(wanted, texts(name, file))]
+        if len(matching) == 1:
+            return found[matching[0]]
+        if matching:
+            reason = f"there is no page {word!r}, and {len(matching)} pages have that in their {where}"
+            raise UsageError(command=_NAMED, reason=reason, hint=f"Name one of {_listed(matching)}.")
     raise UsageError(command=_NAMED, reason=f"there is no page {word!r}", hint=_near(wanted, found))
+
+
+def _titles(name: str, file: str) -> list[str]:
+    return [f"{os.path.basename(name)} {title(file)}"]
+
+
+def _headings(_: str, file: str) -> Iterator[str]:
+    """The headings of a page below its title, not those in its blocks of code."""
+    code = False
+    with open(file, encoding="utf-8") as opened:
+        for line in opened:
+            code ^= line.lstrip().startswith("```")
+            if line.startswith("##") and not code:
+                yield line
+
+
+def _is_about(word: str, texts: Iterable[str]) -> bool:
+    wanted = _words(word)
+    return bool(wanted) and any(all(_is_in(one, _words(text)) for one in wanted) for text in texts)
+
+
+def _is_in(word: str, words: Iterable[str]) -> bool:
+    return any(other == word or (len(word) >= _PREFIX and other.startswith(word)) for other in words)
+
+
+def _words(text: str) -> list[str]:
+    """The words, in lower case and without the s of a plural."""
+    return [word.removesuffix("s") or word for word in re.findall(r"[a-z0-9]+", text.casefold())]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _MOST
+    return ", ".join(names[:_MOST]) + (f" and {more} others" if more > 0 else "")
 
 
 def _near(word: str, found: Mapping[str, str]) -> str:

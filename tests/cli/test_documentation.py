@@ -76,10 +76,46 @@ def test_a_page_is_found_by_its_name_its_last_part_and_a_link_to_it(word: str) -
 
 
 @pytest.mark.parametrize(
+    ("word", "page"),
+    [
+        ("ports", "how-to/ports"),
+        ("login", "how-to/log-in"),
+        ("Logins", "how-to/log-in"),
+        ("keys", "how-to/log-in"),
+        ("docker", "how-to/coming-from-docker"),
+        ("your own agent", "how-to/run-codex-or-your-own-agent"),
+        ("gpu", "how-to/recipes"),
+    ],
+)
+def test_a_page_is_found_by_words_of_its_title_or_of_a_heading(word: str, page: str) -> None:
+    assert find(word, PAGES) == PAGES[page]
+
+
+def test_a_comment_in_a_block_of_code_is_no_heading(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Title\n\n```sh\n## install rust\n```\n\n## Start quickly\n")
+    found = {"how-to/page": str(page)}
+    assert find("quickly", found) == str(page)
+    with pytest.raises(UsageError):
+        find("rust", found)
+
+
+def test_an_error_names_few_of_many_pages(tmp_path: Path) -> None:
+    found = {}
+    for number in range(20):
+        page = tmp_path / f"p{number}.md"
+        page.write_text("# About trees\n")
+        found[f"how-to/p{number}"] = str(page)
+    with pytest.raises(UsageError, match="how-to/p7 and 12 others"):
+        find("tree", found)
+
+
+@pytest.mark.parametrize(
     ("word", "said"),
     [
         ("mcp", "2 pages are called 'mcp'. Name one of how-to/mcp, reference/mcp"),
-        ("docker", "there is no page 'docker'. Did you mean how-to/coming-from-docker"),
+        ("token", "there is no page 'token', and 2 pages have that in their title. Name one of how-to/log-in, how-to/"),
+        ("the", "pages have that in their title"),
         ("netwrk", "there is no page 'netwrk'. Did you mean how-to/network"),
         ("../../../etc/passwd", "there is no page '../../../etc/passwd'. `podbot docs` lists the pages"),
         ("", "there is no page ''"),
