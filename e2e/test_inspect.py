@@ -64,6 +64,16 @@ def test_an_evaluation_with_a_mock_model(world: World, python: str, tmp_path: Pa
     assert [error["type"] for error in failed] == ["timeout"]
 
 
+def test_every_block_of_the_page_runs(world: World, python: str, tmp_path: Path) -> None:
+    page, program = ROOT / "docs" / "how-to" / "inspect.md", ROOT / "e2e" / "harnesses" / "inspect_page.py"
+    env = environment(world, PODBOT_IMAGE=world.image)
+    task, chosen = json.loads(run([python, str(program), str(page), str(tmp_path)], env, SECONDS).splitlines()[-1])
+    assert task == {"status": "success", "accuracy": 1.0, "printed": ["42\n"]}
+    assert (chosen["status"], chosen["accuracy"]) == ("success", 1.0)
+    user, directory, *_ = chosen["printed"][0].splitlines()
+    assert (user, directory) == ("1000", "/home/app")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_evaluation_that_is_ended_leaves_nothing(world: World, python: str, tmp_path: Path, number: int) -> None:
     words = [*command(python, "waiting"), "--log-dir", str(tmp_path), "--display", "plain"]

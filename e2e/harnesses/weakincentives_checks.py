@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ from podbot.tools.results import ReadFileResult
 
 Call = tuple[str, dict[str, Any]]
 EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "weakincentives_prompt.py"
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "weakincentives.md"
+THEIRS = "/home/me/shop"  # as the page calls the project
 NAMES = ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm", "shell_execute", "evaluate_python"]
 
 
@@ -214,6 +217,19 @@ def test_the_how_tos_example(config: PodmanSandboxConfig) -> None:
     spec.loader.exec_module(example)
     model = Scripted([("ls", {"path": "src"})])
     assert "FILE src/add.py" in example.review(model, config.mounts[0].host_path)
+    assert not containers()
+
+
+def test_the_block_of_the_page(config: PodmanSandboxConfig) -> None:
+    (block,) = re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))
+    assert THEIRS in block
+    names: dict[str, Any] = {}
+    exec(block.replace(THEIRS, config.mounts[0].host_path), names)
+    with names["section"] as section:
+        model, prompt = Scripted([("ls", {"path": "src"})]), prompt_of(section)
+        with prompt.resources:
+            model.evaluate(prompt, session=names["session"])
+        assert "FILE src/add.py" in model.said[0][1]
     assert not containers()
 
 
