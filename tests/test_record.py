@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-ROOT = Path(__file__).parents[1]
-SVG = "{http://www.w3.org/2000/svg}"
+from tests.recorder import record
 
-spec = importlib.util.spec_from_file_location("record", ROOT / "scripts" / "record.py")
-assert spec is not None
-assert spec.loader is not None
-record = importlib.util.module_from_spec(spec)
-sys.modules["record"] = record  # a dataclass looks there
-spec.loader.exec_module(record)
+SVG = "{http://www.w3.org/2000/svg}"
 
 
 def pictures(*events: str) -> list[list[str]]:
@@ -62,5 +54,28 @@ def test_each_picture_is_shown_and_the_last_one_where_motion_is_not_wanted() -> 
     assert "@media (prefers-reduced-motion:reduce){.p{animation:none}.p1{visibility:visible}}" in drawing
 
 
-def test_the_committed_drawing_is_the_recordings() -> None:
-    assert record.DRAWING.read_text(encoding="utf-8") == record.drawn(), "run `scripts/record.py draw`"
+def test_frames_of_progress_are_thinned() -> None:
+    frames = [
+        f"\r\x1b[2K\x1b[32m{spin}\x1b[0m {text}" for spin, text in (("⠋", "a (1 s)"), ("⠙", "a (2 s)"), ("⠹", "b"))
+    ]
+    begun = [frames[0], record.BEGUN, frames[1]]
+    for texts, kept in ((["x", *frames, "y"], ["x", *frames[1:], "y"]), (begun, begun), (["x", "x"], ["x", "x"])):
+        assert [text for _, text in record.thinned([(0.0, text) for text in texts])] == kept
+
+
+@pytest.mark.parametrize("scene", record.SCENES)
+def test_the_committed_drawing_is_the_recordings(scene: str) -> None:
+    assert record.drawing_of(scene).read_text(encoding="utf-8") == record.drawn(scene), "run `scripts/record.py draw`"
+
+
+@pytest.mark.parametrize("scene", record.SCENES)
+def test_a_drawing_has_a_title_and_names_no_place_of_the_machine_that_recorded(scene: str) -> None:
+    drawing = ET.fromstring(record.drawing_of(scene).read_text(encoding="utf-8"))
+    assert drawing.findtext(f"{SVG}title") == record.SCENES[scene].title
+    text = record.cast_of(scene).read_text(encoding="utf-8")
+    assert "/tmp/" not in text
+    assert "/root/src" not in text
+
+
+def test_every_picture_of_the_documentation_is_a_scene() -> None:
+    assert {path.stem for path in record.IMAGES.iterdir()} == record.SCENES.keys()
