@@ -32,7 +32,7 @@ def plan_ports(
         port = _parsed(text, str(origin))
         if network in _WITHOUT:
             reason = f"{_WITHOUT[network]} ({_why(config, request, network)})"
-            if origin.kind not in _FOR_THIS_SESSION and config.origin("sandbox.network").kind in _FOR_THIS_SESSION:
+            if origin.kind not in _FOR_THIS_SESSION and _is_for_this_session(config, network):
                 return (), (f"{_KEY} ({origin}) has no effect: {reason}",)
             raise IllegalCombination(
                 field=_KEY,
@@ -82,6 +82,12 @@ def _why(config: AppConfig, request: LaunchRequest, network: str) -> str:
     if config.sandbox.network != network:
         return f"sandbox.profile = sealed, {config.origin('sandbox.profile')}"
     return f"sandbox.network = {network}, {config.origin('sandbox.network')}"
+
+
+def _is_for_this_session(config: AppConfig, network: str) -> bool:
+    """Whether the network was chosen for this session alone: by ``--network``, or by ``--allow``."""
+    by_allow = network == "filtered" and config.sandbox.network != network
+    return by_allow or config.origin("sandbox.network").kind in _FOR_THIS_SESSION
 
 
 def _parsed(text: str, origin: str) -> Published:

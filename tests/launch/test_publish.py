@@ -106,6 +106,14 @@ def test_ports_of_the_file_have_no_effect_where_this_session_has_no_network() ->
         planned(configured=("3000:3000",), network="none")
 
 
+def test_ports_of_the_file_have_no_effect_where_this_session_allows_single_hosts() -> None:
+    plan = plan_session(config({"sandbox.publish": ("3000:3000",)}), typed(allow=("a.example",)), facts())
+    assert plan.sandbox.container.ports == ()
+    (note,) = [note for note in plan.sandbox.notes if "publish" in note]
+    assert note.startswith(f"sandbox.publish ({FILE}) has no effect: ")
+    assert note.endswith("(LaunchRequest.allow)")
+
+
 def test_a_named_network_will_do() -> None:
     assert planned("3000:3000", network="shop").sandbox.container.ports == (PORT,)
 
