@@ -61,14 +61,19 @@ def test_it_is_the_main_process_and_is_reached_by_its_socket(shared_world: World
         assert "guest.py serve" in parent
 
 
-def test_a_command_has_what_one_of_the_engine_has(box: podbot.Sandbox) -> None:
+def test_a_command_has_what_one_of_the_engine_has(shared_world: World, box: podbot.Sandbox) -> None:
     script = (
-        "env | grep -v -e ^PWD= -e ^HOSTNAME= -e ^OLDPWD= | sort; umask; ulimit -a; id; ls /proc/self/fd | wc -l; "
-        "grep -e ^Cap -e ^NoNew -e ^Seccomp: /proc/self/status"
+        "echo $PPID; env | grep -v -e ^PWD= -e ^HOSTNAME= -e ^OLDPWD= | sort; umask; ulimit -a; id; "
+        "ls /proc/self/fd | wc -l; grep -e ^Cap -e ^NoNew -e ^Seccomp: /proc/self/status"
     )
+    engines = shared_world.podman("exec", "-w", "/tmp", box.name, "sh", "-c", script)
+    assert engines.returncode == 0, engines.stderr
+    parent, _, engines_own = engines.stdout.partition("\n")
+    assert parent == "0"  # which is not inside
     with box.channel() as channel:
         _, out, _ = run(channel, "sh", "-c", script, cwd="/tmp")
-    assert out.decode() == box.run(["sh", "-c", script], capture=True, cwd="/tmp").stdout
+        assert out.decode() == f"{channel.guest.pid}\n{engines_own}"
+        assert box.run(["sh", "-c", script], capture=True, cwd="/tmp").stdout == f"{channel.guest.pid}\n{engines_own}"
 
 
 def test_no_process_of_the_sandbox_may_speak_to_it_or_replace_its_socket(box: podbot.Sandbox) -> None:
