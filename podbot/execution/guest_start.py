@@ -81,8 +81,9 @@ class GuestStart:
             running.start(self._command(spec, size, running), PATIENCE.answer, waiting)
         except CommandRefused as exc:
             running.close()
-            if exc.fields["field"] == "user":  # the engine would read the same files, which may hold it up for ever
-                reason = _no_account(spec.user or "", exc.fields["reason"])
+            # The engine would read the same files, which may hold it up for ever.
+            if spec.user is not None and exc.fields["field"] == "user":
+                reason = _no_account(spec.user, exc.fields["reason"])
                 raise ExecFailed(container=self.container, command=spec.command[0], reason=reason) from None
             # The engine's runtime would print several lines of its own.
             if exc.fields["field"] == "cwd" and (spec.workdir or "").startswith("/"):

@@ -12,8 +12,10 @@ from podbot.errors import BadWorkingDirectory, CommandRefused
 from podbot.exec_spec import is_argument, is_env_name
 from podbot.frozen import Frozen, field
 from podbot.guest import frames
+from podbot.visible_text import printable
 
 _TEXT = frames.TEXT_LIMIT
+_SHOWN = 300  # characters of a guest's words in an error
 _PIDS = 1 << 22  # the kernel's limit for process ids
 _TOTAL = 1 << 53
 _IDS = (1 << 32) - 1
@@ -204,8 +206,9 @@ def refused_from(payload: bytes) -> tuple[str, str, str]:
 
 
 def refusal(payload: bytes) -> CommandRefused:
-    """The error that a REFUSED frame reports. Raises Malformed."""
+    """The error that a REFUSED frame reports, whose words are shown. Raises Malformed."""
     field_name, value, reason = refused_from(payload)
+    field_name, reason = printable(field_name)[:_SHOWN], printable(reason)[:_SHOWN]
     kind = BadWorkingDirectory if field_name == "cwd" else CommandRefused
     return kind(field=field_name, value=value, reason=reason)
 

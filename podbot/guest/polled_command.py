@@ -305,7 +305,7 @@ class PolledCommand:
         return not self.lost
 
     def _take(self, kind: int, ident: int, payload: bytes) -> None:
-        if kind == frames.WELCOME and ident == _HELLO and self.facts is None:
+        if kind == frames.WELCOME and ident == _HELLO and self.facts is None and not self._started:
             self.facts = facts_from(payload)
         elif kind == frames.REFUSED and ident == _HELLO:
             raise Malformed("it refused the connection")
@@ -321,8 +321,9 @@ class PolledCommand:
         elif kind == frames.STDIN_CREDIT:
             size = frames.number(payload)
             self._credit += size
-            if self._credit > frames.WINDOW:
-                raise Malformed("more credit than was used")
+            # Each frame uses up credit of one direction, so that what a guest can send without podbot's is bounded.
+            if not size or self._credit > frames.WINDOW:
+                raise Malformed("no credit, or more than was used")
             self.input_taken += size
         elif kind == frames.ENDED:
             self.end = ended_from(payload)

@@ -1,12 +1,15 @@
-"""What a hostile guest may send, for both readers of the protocol, and the two readers.
+"""What a hostile guest may send, and the readers of the protocol.
 
-A table maps a name to a script and, for greetings, to what a channel's error says.
+A table maps a name to a script and, for greetings, to what a channel's error says. ``tests/execution/test_lies.py``
+tells the same lies to `exec`, `run` and `host`.
 """
 
 from __future__ import annotations
 
 import array
+import contextlib
 import json
+import os
 import select
 import socket
 from collections.abc import Callable
@@ -20,7 +23,7 @@ from podbot.guest import frames
 from podbot.guest.channel import Channel
 from podbot.guest.link import Patience, SocketLink
 from podbot.guest.messages import Ended, GuestCommand
-from podbot.guest.polled_command import PolledCommand, Wait
+from podbot.guest.polled_command import ConnectionState, PolledCommand, Wait
 from podbot.guest.reach import dial
 from podbot.streams.sides import StreamsLost
 from tests.guest.liar import ENDED, FACTS, Peer
@@ -60,6 +63,10 @@ def floods(peer: Peer) -> None:
 
 def passes_descriptors(peer: Peer) -> None:
     peer.hear(frames.HELLO)
+    _pass_descriptors(peer)
+
+
+def _pass_descriptors(peer: Peer) -> None:
     with socket.socket() as tcp:
         tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\xff\xff\xff\x7f")
         numbers = array.array("i", [tcp.fileno()] * 200)
@@ -143,20 +150,113 @@ def answers(*said: tuple[int, object]) -> Script:
 STARTED = (frames.STARTED, {"pid": 7, "job": 0})
 
 
-PROTOCOL: dict[str, Script] = {
+# Of a command that has started.
+MESSAGES: dict[str, tuple[int, object]] = {
+    "ended with no code": (frames.ENDED, {}),
+    "ended with code 256": (frames.ENDED, {**ENDED, "code": 256}),
+    "ended by signal 99": (frames.ENDED, {**ENDED, "signal": 99}),
+    "ended after NaN seconds": (frames.ENDED, {**ENDED, "seconds": float("nan")}),
+    "ended, and left job -1": (frames.ENDED, {**ENDED, "left_job": -1}),
+    "ended in no JSON": (frames.ENDED, b"\0"),
+    "credit that was not used": (frames.STDIN_CREDIT, frames.NUMBER.pack(1)),
+    "credit of 4 GiB": (frames.STDIN_CREDIT, frames.NUMBER.pack(2**32 - 1)),
+    "credit that is no number": (frames.STDIN_CREDIT, b"1"),
+}
+
+
+STARTS: dict[str, Script] = {
     "started with no pid": answers((frames.STARTED, {})),
     "started with a pid below 0": answers((frames.STARTED, {"pid": -1, "job": 0})),
     "refused with no reason": answers((frames.REFUSED, {"field": "cwd", "value": "/"})),
-    "ended with no code": answers(STARTED, (frames.ENDED, {})),
-    "ended with code 256": answers(STARTED, (frames.ENDED, {**ENDED, "code": 256})),
-    "ended by signal 99": answers(STARTED, (frames.ENDED, {**ENDED, "signal": 99})),
-    "ended after NaN seconds": answers(STARTED, (frames.ENDED, {**ENDED, "seconds": float("nan")})),
-    "ended, and left job -1": answers(STARTED, (frames.ENDED, {**ENDED, "left_job": -1})),
-    "ended in no JSON": answers(STARTED, (frames.ENDED, b"\0")),
-    "credit that was not used": answers(STARTED, (frames.STDIN_CREDIT, frames.NUMBER.pack(1))),
-    "credit of 4 GiB": answers(STARTED, (frames.STDIN_CREDIT, frames.NUMBER.pack(2**32 - 1))),
-    "credit that is no number": answers(STARTED, (frames.STDIN_CREDIT, b"1")),
 }
+PROTOCOL = STARTS | {name: answers(STARTED, said) for name, said in MESSAGES.items()}
+
+
+HONEST = b"honest\n"  # what a liar's command has printed before the lie
+Lie = Callable[[Peer, int], None]  # about the command of this id, which runs
+
+
+def _frame(kind: int, words: object = b"", *, other: int = 0) -> Lie:
+    """A frame of the command's id, or of one that is higher by ``other``."""
+
+    def lie(peer: Peer, ident: int) -> None:
+        peer.say(kind, ident + other, words)
+        peer.stay()
+
+    return lie
+
+
+def _bytes(data: bytes, *, then_leaves: bool = False) -> Lie:
+    def lie(peer: Peer, ident: int) -> None:
+        del ident
+        peer.socket.sendall(data)
+        if not then_leaves:
+            peer.stay()
+
+    return lie
+
+
+def _leaves(peer: Peer, ident: int) -> None:
+    del peer, ident
+
+
+def _passes_descriptors(peer: Peer, ident: int) -> None:
+    del ident
+    _pass_descriptors(peer)
+
+
+# To a reader of one command, for which there is nothing that must be ignored.
+LIES: dict[str, Lie] = {name: _frame(*said) for name, said in MESSAGES.items()} | {
+    "credit of 0 bytes": _frame(frames.STDIN_CREDIT, frames.NUMBER.pack(0)),
+    "started twice": _frame(frames.STARTED, {"pid": 8, "job": 0}),
+    "refused after the start": _frame(frames.REFUSED, {"field": "cwd", "value": "/", "reason": "no"}),
+    "a refusal of the connection": _frame(frames.REFUSED, {"field": "a", "value": "b", "reason": "c"}, other=-1),
+    "a second greeting": _frame(frames.WELCOME, FACTS, other=-1),
+    "an answer to a ping": _frame(frames.PONG),
+    "output of another command": _frame(frames.STDOUT, b"not of this command\n", other=1),
+    "empty output": _frame(frames.STDOUT),
+    "an unknown kind": _frame(200, b"x"),
+    "garbage": _bytes(b"\xff" * 5000),
+    "a frame of 4 GiB": _bytes(frames.HEADER.pack(2**32 - 1, frames.STDOUT, 2) + b"x" * 5000),
+    "half a frame, and it leaves": _bytes(frames.frame(frames.STDOUT, 2, b"x" * 99)[:50], then_leaves=True),
+    "it leaves": _leaves,
+    "descriptors": _passes_descriptors,
+}
+
+
+def _says_nothing_more(peer: Peer, ident: int) -> None:
+    del ident
+    peer.stay()
+
+
+def _takes_nothing_more(peer: Peer, ident: int) -> None:
+    del ident
+    peer.silence()
+
+
+def _prints_on(peer: Peer, ident: int) -> None:
+    """Whatever its credit is: podbot takes the output as it comes, and so there is always some."""
+    piece = frames.frame(frames.STDOUT, ident, HONEST) * 1000
+    while True:
+        peer.socket.sendall(piece)
+
+
+ENDLESS: dict[str, Lie] = {
+    "it says nothing more": _says_nothing_more,
+    "it takes nothing more": _takes_nothing_more,
+    "it prints on": _prints_on,
+}
+
+
+def runs(lie: Lie) -> Script:
+    """A command runs and prints HONEST; then follows ``lie``."""
+
+    def script(peer: Peer) -> None:
+        ident = peer.begin()
+        peer.say(frames.STDOUT, ident, HONEST)
+        lie(peer, ident)
+
+    return script
 
 
 @dataclass(frozen=True)
@@ -214,6 +314,35 @@ def relayed(polled: PolledCommand) -> tuple[Ended, bytes]:
     return polled.end, bytes(found)
 
 
+class _ByteByByte(SocketLink):
+    """So that nothing of what follows the start of a command is received with it."""
+
+    def receive(self, limit: int) -> bytes:
+        return super().receive(min(limit, 1))
+
+
+def left_connection(directory: Path, command: GuestCommand, patience: Patience) -> tuple[int, dict[str, object]]:
+    """A command that one process has started, for another one: the connection's descriptor, and its state."""
+    with contextlib.closing(dial(str(directory), "box", patience)) as dialled:
+        link = _ByteByByte(socket.socket(fileno=os.dup(dialled.fileno())), "box")
+    waiting = wait_on(link)
+    running = PolledCommand.greeted(link, patience.greeting, waiting)
+    with contextlib.closing(running):
+        running.start(command, patience.answer, waiting)
+        return os.dup(link.fileno()), json.loads(json.dumps(running.state().described()))
+
+
+def _run_resumed(directory: Path, command: GuestCommand, patience: Patience) -> tuple[Ended, bytes]:
+    """As the helper process of ``host`` continues it."""
+    connection, state = left_connection(directory, command, patience)
+    link = SocketLink(socket.socket(fileno=connection), "box")
+    with contextlib.closing(PolledCommand.resumed(link, ConnectionState.read(state))) as running:
+        return relayed(running)
+
+
 CHANNEL = Reader("channel", _run_on_channel, ChannelLost, (ChannelLost,))
 POLLED = Reader("polled", _run_polled, NoGuest, (ChannelLost, StreamsLost))
-each_reader = pytest.mark.parametrize("reader", [CHANNEL, POLLED], ids=lambda reader: reader.name)
+RESUMED = Reader("resumed", _run_resumed, NoGuest, (ChannelLost, StreamsLost))
+of_one_command = pytest.mark.parametrize("reader", [POLLED, RESUMED], ids=lambda reader: reader.name)
+each_greeted = pytest.mark.parametrize("reader", [CHANNEL, POLLED], ids=lambda reader: reader.name)
+each_reader = pytest.mark.parametrize("reader", [CHANNEL, POLLED, RESUMED], ids=lambda reader: reader.name)

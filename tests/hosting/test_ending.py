@@ -36,7 +36,8 @@ from podbot.session.orphans import report_orphans
 from podbot.session.record import SessionRecord
 from podbot.testing import ExecPeer, FakeEngine
 from tests.execution.guests import Guests, guests, lives
-from tests.guest.lies import wait_on
+from tests.guest.liar import PATIENT, liar
+from tests.guest.lies import ENDLESS, LIES, Lie, left_connection, runs, wait_on
 from tests.session.clones import clone_labels, left_behind
 from tests.session.granted import granted
 from tests.session.plans import SESSION, Place, in_state, labels, made
@@ -222,6 +223,17 @@ def test_a_guest_that_is_gone_counts_as_the_end(
     at.process(0).kill()
     with handed_over(engine, place, None, connection=left.connection, state=left.state) as job:
         end_session(engine, job, NEVER)
+    assert engine.by_name == {}
+
+
+@pytest.mark.parametrize("lie", [*LIES.values(), *ENDLESS.values()], ids=[*LIES, *ENDLESS])
+def test_a_guest_that_lies_does_not_hold_up_the_end(engine: FakeEngine, place: Place, tmp_path: Path, lie: Lie) -> None:
+    made(engine, SESSION)
+    (tmp_path / "guest").mkdir()
+    with liar(str(tmp_path / "guest"), runs(lie)):
+        connection, state = left_connection(tmp_path / "guest", GuestCommand(("it",), stdin="open"), PATIENT)
+        with handed_over(engine, place, None, connection=connection, state=state) as job:
+            end_session(engine, job, replace(NEVER, grace=0, term=0, kill=0.01))
     assert engine.by_name == {}
 
 
