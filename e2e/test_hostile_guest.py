@@ -1,0 +1,92 @@
+"""An agent that is root in its sandbox attacks the guest that runs podbot's commands, below `exec`, `run` and `host`.
+
+The lies that a guest could tell are in tests/guest/lies.py.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from e2e.harness import World, wait_for
+from e2e.host.pipe import pipe
+
+INSIDE = Path(__file__).parent / "host" / "inside" / "attack_guest.py"
+# Its memory is overwritten while it waits, which may show only when it is asked for something.
+ATTACKS = ("stop", "kill", "corrupt", "overwrite", "flood")
+SILENT = ("stop", "overwrite")
+each_attack = pytest.mark.parametrize("attack", ATTACKS)
+
+
+def attacked(place: str) -> None:
+    """Wait for the attack, and for what it could reach: sockets, but no file of the guest."""
+    wait_for(lambda: os.path.exists(place), what="the attack")
+    words = Path(place).read_text(encoding="ascii").split()
+    if len(words) == 2:
+        assert words[0] == "files=0"
+        assert int(words[1].removeprefix("sockets=")) > 0
+
+
+def is_clear(out: bytes, err: bytes, *, silent: bool = False) -> None:
+    """Nothing raw and nothing of the attacker's was printed, and at most one error, in podbot's words."""
+    assert out == b""
+    assert b"owned" not in err
+    assert b"\x1b" not in err
+    errors = err.decode().splitlines()
+    assert len(errors) == 1 or (silent and not errors), err
+    assert all(line.startswith("podbot: ") for line in errors), err
+
+
+@each_attack
+def test_exec(world: World, attack: str) -> None:
+    workspace = world.workspace()
+    place = os.path.join(workspace, "reached")
+    with world.session(workspace=workspace) as name:
+        child = world.start("exec", name, "--", "python3", "-c", INSIDE.read_text(encoding="utf-8"), attack, place)
+        attacked(place)
+        if attack in SILENT:
+            child.send_signal(signal.SIGTERM)
+        out, err = child.communicate(timeout=60)
+        assert child.returncode in ((1, 143) if attack in SILENT else (1,))
+        is_clear(out, err, silent=child.returncode == 143)
+        # The engine runs the next command, or the sandbox has ended with its guest.
+        after = world.podbot("exec", name, "--", "echo", "more", timeout=60)
+        if attack == "stop" or after.returncode == 0:
+            assert (after.returncode, after.stdout, after.stderr) == (0, "more\n", "")
+        else:
+            is_clear(after.stdout.encode(), after.stderr.encode())
+
+
+@each_attack
+def test_run(world: World, attack: str) -> None:
+    workspace = world.workspace()
+    place = os.path.join(workspace, "reached")
+    words = ("python3", "-c", INSIDE.read_text(encoding="utf-8"), attack, place)
+    child = world.start("run", "--quiet", "--workspace", workspace, "--agent", "custom", "--", *words)
+    attacked(place)
+    if attack in SILENT:
+        child.send_signal(signal.SIGTERM)
+    out, err = child.communicate(timeout=60)
+    assert child.returncode in ((1, 143) if attack in SILENT else (1,))
+    is_clear(out, err, silent=child.returncode == 143)
+    assert not [name for name in world.managed() if os.path.basename(workspace) in name]
+
+
+@each_attack
+def test_host(world: World, attack: str) -> None:
+    with pipe(world, "puppet", flags=("--quiet",)) as host:
+        host.ask("session/list")
+        before = len(host.out)
+        place = os.path.join(host.workspace, "reached")
+        line = f"exec python3 /e2e/host/{INSIDE.name} {attack} {place}"
+        host.send({"jsonrpc": "2.0", "id": 1, "method": "_e2e/shell", "params": {"line": line}})
+        attacked(place)
+        if attack in SILENT:
+            host.hang_up()
+        assert host.end(60) in ((0, 1) if attack in SILENT else (1,))
+        host.frames()  # all of stdout is frames
+        is_clear(bytes(host.out[before:]), bytes(host.err), silent=attack in SILENT)
+        wait_for(lambda: host.name not in world.managed(), what="the sandbox to be removed", seconds=60)
