@@ -1,6 +1,6 @@
 """Runs INSIDE the sandbox, as root: attacks the guest that runs the agent's commands. Stdlib only.
 
-usage: attack_guest.py stop|kill|corrupt|overwrite|flood PLACE; what was reached is written into the file PLACE.
+usage: attack_guest.py ATTACK PLACE; how many things it could reach is written into the file PLACE.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from typing import BinaryIO
 
 RAW = b"\x1b]0;e2e-owned\x07\x1b[2Je2e-owned\n"  # what must be seen nowhere
 PIDFD_OPEN, PIDFD_GETFD = 434, 438  # the same on every machine
@@ -59,16 +58,21 @@ def flood(found: list[socket.socket]) -> None:
             rest[sock] = left[sent(sock, left) :] or junk
 
 
-def overwrite(pid: int, target: BinaryIO) -> None:
-    """Write into all of its memory that is its own, ``target``."""
+def overwrite(pid: int, place: str) -> None:
+    """Write into all of its memory that is its own."""
     with open(f"/proc/{pid}/maps", encoding="ascii") as file:
         areas = [line.split() for line in file]
+    try:
+        target = os.open(f"/proc/{pid}/mem", os.O_WRONLY)
+    except PermissionError:
+        report(place, 0)
+        return
+    report(place, 1)
     for area in areas:
         if area[1].startswith("rw") and (len(area) < 6 or area[5] in ("[heap]", "[stack]")):
             begin, end = (int(number, 16) for number in area[0].split("-"))
             with contextlib.suppress(OSError):
-                target.seek(begin)
-                target.write((RAW * ((end - begin) // len(RAW) + 1))[: end - begin])
+                os.pwrite(target, (RAW * ((end - begin) // len(RAW) + 1))[: end - begin], begin)
 
 
 def files() -> int:
@@ -85,10 +89,10 @@ def files() -> int:
     return taken
 
 
-def report(place: str, text: str) -> None:
+def report(place: str, reached: int) -> None:
     """Write it at once."""
     with open(f"{place}.new", "w", encoding="ascii") as file:
-        file.write(text)
+        file.write(str(reached))
     os.replace(f"{place}.new", place)
 
 
@@ -98,22 +102,21 @@ def main(attack: str, place: str) -> None:
     pid = guest()
     if attack == "stop":
         os.kill(pid, signal.SIGSTOP)
-        report(place, "stopped")
+        report(place, 1)
     elif attack == "kill":
-        report(place, "killed")
+        report(place, 1)
         os.kill(pid, signal.SIGKILL)
+    elif attack == "files":
+        report(place, files())
     elif attack == "corrupt":
-        taken = sum(sent(sock, RAW * 100) > 0 for sock in sockets(pid))
-        report(place, f"files={files()} sockets={taken}")
-    elif attack == "flood":
+        report(place, sum(sent(sock, RAW * 100) > 0 for sock in sockets(pid)))
+    elif attack == "overwrite":
+        overwrite(pid, place)
+    else:
         os.kill(pid, signal.SIGSTOP)
         found = list(sockets(pid))
-        report(place, "flooded")
+        report(place, len(found))
         flood(found)
-    else:
-        with open(f"/proc/{pid}/mem", "r+b", buffering=0) as target:
-            report(place, "overwritten")
-            overwrite(pid, target)
     time.sleep(600)
 
 
