@@ -15,7 +15,7 @@ from typing import Any
 import podbot
 from e2e.bench import say
 from e2e.harness import World
-from e2e.harnesses.extra import ROOT, interpreter, run, venv
+from e2e.integrations.extra import ROOT, interpreter, run, venv
 
 PEER = ("inspect-podman==0.1.2", "podman-compose")
 SAMPLES, COMMANDS = 50, 50
@@ -41,7 +41,7 @@ def bench_inspect(world: World) -> list[dict[str, Any]]:
 
 def _row(name: str, python: Callable[[], str], kind: str, file: Path, env: Mapping[str, str]) -> dict[str, Any]:
     row: dict[str, Any] = {"name": name, "asked": ""}
-    program = str(ROOT / "e2e" / "harnesses" / "inspect_figures.py")
+    program = str(ROOT / "e2e" / "integrations" / "inspect_figures.py")
     try:
         chosen = python()
         beside = os.path.dirname(chosen)  # where podman-compose is

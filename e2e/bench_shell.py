@@ -21,7 +21,7 @@ from typing import Any
 import podbot
 from e2e.bench import compare, first_result, paired, say, timed
 from e2e.harness import World
-from e2e.harnesses.extra import ROOT, interpreter
+from e2e.integrations.extra import ROOT, interpreter
 from e2e.shells import check_connection
 from podbot.shell import HostShell, PodmanShell
 
@@ -77,7 +77,7 @@ asyncio.run(main(int(sys.argv[3])))
 REX_ON_PODBOT = (
     _REX
     + """
-from podbot.harness.swerex_deployment import PodbotDeployment
+from podbot.integrations.swerex_deployment import PodbotDeployment
 async def main(count):
     deployment = PodbotDeployment()
     await deployment.start()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.harness import World, close_world, new_world
-from e2e.harnesses.extra import newer_python
+from e2e.integrations.extra import newer_python
 from e2e.patience import be_patient
 from e2e.suites import KINDS, Tools, opened
 from e2e.vm import HOSTNAME

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from e2e.harness import World
-from e2e.harnesses.extra import ROOT, interpreter, run
+from e2e.integrations.extra import ROOT, interpreter, run
 from e2e.shells import image_with
 
 CASES = 86  # 85, and one that looks whether any was replaced
@@ -20,7 +20,7 @@ CHANGED = 7  # of them, since deepagents 0.7
 USERS = ("TestAsRoot", "TestAsAnotherUser")
 SUITE = "langchain-tests==1.1.9"
 SECONDS = 500
-IMPORT = "from podbot.harness.deepagents_backend import PodbotBackend"
+IMPORT = "from podbot.integrations.deepagents_backend import PodbotBackend"
 
 
 @pytest.mark.parametrize(("version", "expected"), [("0.6.12", 0), ("0.7.32", 2 * CHANGED)])
@@ -29,7 +29,7 @@ def test_langchains_suite_passes_as_root_and_as_another_user(
 ) -> None:
     """The suite describes deepagents 0.6; see ``CHANGED`` for what later ones do otherwise."""
     python = interpreter("langchain", SUITE, f"deepagents=={version}", name=f"langchain-{version}")
-    checks, report = str(ROOT / "e2e" / "harnesses" / "deepagents_checks.py"), tmp_path / "report.xml"
+    checks, report = str(ROOT / "e2e" / "integrations" / "deepagents_checks.py"), tmp_path / "report.xml"
     words = [python, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path), "--noconftest"]
     words += ["-o", "asyncio_mode=auto", "-p", "no:cacheprovider", f"--junitxml={report}", checks]
     env = {**world.env, "PYTHONPATH": str(ROOT), "CHECK_WORKSPACE": world.workspace(), "LANGSMITH_TRACING": "false"}

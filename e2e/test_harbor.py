@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from e2e.harness import World
-from e2e.harnesses.extra import ROOT, interpreter, newer_python, run
+from e2e.integrations.extra import ROOT, interpreter, newer_python, run
 from e2e.shells import image_with
 
 SECONDS = 300
-ENVIRONMENT = "podbot.harness.harbor_environment:PodbotEnvironment"
+ENVIRONMENT = "podbot.integrations.harbor_environment:PodbotEnvironment"
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +29,7 @@ def environment(world: World, **more: str) -> dict[str, str]:
 
 
 def test_its_interface(world: World, python: str, tmp_path: Path) -> None:
-    checks = str(ROOT / "e2e" / "harnesses" / "harbor_checks.py")
+    checks = str(ROOT / "e2e" / "integrations" / "harbor_checks.py")
     words = [python, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path), "--noconftest"]
     with image_with(world, "harbor", "USER 1000") as ref:
         run([*words, "-p", "no:cacheprovider", checks], environment(world, CHECK_IMAGE=ref), SECONDS)

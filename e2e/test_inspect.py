@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from e2e.harness import TAG, World, running, wait_for
-from e2e.harnesses.extra import ROOT, interpreter, run
+from e2e.integrations.extra import ROOT, interpreter, run
 from e2e.shells import image_with
 
 CASES = 44
@@ -41,7 +41,7 @@ def test_inspects_self_check_passes_as_root_and_as_other_users(
     world: World, python: str, user_image: str, tmp_path: Path, loop: str
 ) -> None:
     report = tmp_path / "report.xml"
-    checks = str(ROOT / "e2e" / "harnesses" / "inspect_checks.py")
+    checks = str(ROOT / "e2e" / "integrations" / "inspect_checks.py")
     words = [python, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path), "--noconftest"]
     few = [] if loop == "asyncio" else ["-k", "cancelled or exec_output or large or cannot or gone"]
     env = environment(world, CHECK_IMAGE=user_image, INSPECT_ASYNC_BACKEND=loop)
@@ -65,7 +65,7 @@ def test_an_evaluation_with_a_mock_model(world: World, python: str, tmp_path: Pa
 
 
 def test_every_block_of_the_page_runs(world: World, python: str, tmp_path: Path) -> None:
-    page, program = ROOT / "docs" / "how-to" / "inspect.md", ROOT / "e2e" / "harnesses" / "inspect_page.py"
+    page, program = ROOT / "docs" / "how-to" / "inspect.md", ROOT / "e2e" / "integrations" / "inspect_page.py"
     env = environment(world, PODBOT_IMAGE=world.image)
     task, chosen = json.loads(run([python, str(program), str(page), str(tmp_path)], env, SECONDS).splitlines()[-1])
     assert task == {"status": "success", "accuracy": 1.0, "printed": ["42\n"]}
@@ -91,7 +91,7 @@ def test_an_evaluation_that_is_ended_leaves_nothing(world: World, python: str, t
 
 def command(python: str, task: str) -> list[str]:
     """Inspect's command line, which takes relative paths only."""
-    return [str(Path(python).with_name("inspect")), "eval", f"e2e/harnesses/inspect_eval.py@{task}"]
+    return [str(Path(python).with_name("inspect")), "eval", f"e2e/integrations/inspect_eval.py@{task}"]
 
 
 def evaluated(world: World, python: str, tmp_path: Path, *, samples: int) -> dict[str, Any]:

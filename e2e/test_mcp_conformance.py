@@ -15,7 +15,7 @@ import pytest
 
 from e2e.agents.provider import CACHE, from_registry, install_once
 from e2e.harness import PODBOT, World
-from e2e.harnesses.extra import venv
+from e2e.integrations.extra import venv
 from e2e.mcp_client import environment, http_server
 from e2e.patience import patient
 
@@ -166,7 +166,7 @@ def test_the_protocols_suite_over_http(world: World, programs: Programs, tmp_pat
 
 def test_calls_progress_and_tasks_with_the_suites_own_tools(programs: Programs, tmp_path: Path) -> None:
     suite = Suite(programs, tmp_path)
-    words = [sys.executable, "-m", "e2e.harnesses.mcp_suite_server", str(suite.tokens)]
+    words = [sys.executable, "-m", "e2e.integrations.mcp_suite_server", str(suite.tokens)]
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
@@ -186,7 +186,7 @@ def test_calls_progress_and_tasks_with_the_suites_own_tools(programs: Programs, 
 @pytest.mark.parametrize("http", [False, True])
 def test_an_official_client_of_2025_06_18(world: World, tmp_path: Path, http: bool) -> None:
     python = venv("mcp-2025-06-18", [OLDER_CLIENT])
-    words = [python, str(Path(__file__).with_name("harnesses") / "mcp_client_2025.py")]
+    words = [python, str(Path(__file__).with_name("integrations") / "mcp_client_2025.py")]
     env = environment(world, tmp_path / "place")
     if http:
         tokens = tmp_path / "tokens"

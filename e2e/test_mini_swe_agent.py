@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from e2e.harness import World
-from e2e.harnesses.extra import ROOT, interpreter, run
+from e2e.integrations.extra import ROOT, interpreter, run
 
 VERSION = "2.4.6"
 SECONDS = 500
-CLASS = "podbot.harness.mini_swe_agent.PodbotEnvironment"
+CLASS = "podbot.integrations.mini_swe_agent.PodbotEnvironment"
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from e2e.harness import World
-from e2e.harnesses.extra import ROOT, interpreter, run
+from e2e.integrations.extra import ROOT, interpreter, run
 from e2e.shells import image_with
 
 VERSION = "1.4.0"
@@ -35,7 +35,7 @@ def their_tests(python: str, place: Path) -> Path:
     (made / "__init__.py").touch()
     for name in ("test_execution.py", "test_runtime.py"):
         shutil.copy(place / f"swe_rex-{VERSION}" / "tests" / name, made)
-    shutil.copy(ROOT / "e2e" / "harnesses" / "swerex_conftest.py", made / "conftest.py")
+    shutil.copy(ROOT / "e2e" / "integrations" / "swerex_conftest.py", made / "conftest.py")
     return made
 
 
@@ -47,7 +47,7 @@ def test_the_pages_example(world: World, python: str) -> None:
 
 OWN = """
 import asyncio
-from podbot.harness.swerex_deployment import PodbotDeployment
+from podbot.integrations.swerex_deployment import PodbotDeployment
 from swerex.runtime.abstract import BashAction, Command, CreateBashSessionRequest
 
 
@@ -78,7 +78,7 @@ def test_a_deployment_has_its_directory_and_user_and_leaves_nothing_in_it(world:
 
 
 CONFIGURED = """
-from podbot.harness.swerex_deployment import PodbotDeployment, PodbotDeploymentConfig
+from podbot.integrations.swerex_deployment import PodbotDeployment, PodbotDeploymentConfig
 from pydantic import BaseModel, ValidationError
 from swerex.deployment.config import DeploymentConfig, get_deployment
 

@@ -16,10 +16,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from e2e.harness import World
-from e2e.harnesses.extra import ROOT, interpreter, newer_python, run
+from e2e.integrations.extra import ROOT, interpreter, newer_python, run
 
 SECONDS = 300
-IMPORT = "from podbot.harness.weakincentives import PodbotSection"
+IMPORT = "from podbot.integrations.weakincentives import PodbotSection"
 
 
 @pytest.fixture(scope="session")
@@ -32,7 +32,7 @@ def environment(world: World) -> dict[str, str]:
 
 
 def test_its_prompts_and_sessions(world: World, python: str, tmp_path: Path) -> None:
-    checks, report = str(ROOT / "e2e" / "harnesses" / "weakincentives_checks.py"), tmp_path / "report.xml"
+    checks, report = str(ROOT / "e2e" / "integrations" / "weakincentives_checks.py"), tmp_path / "report.xml"
     words = [python, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path), "--noconftest"]
     words += ["-W", "error::ResourceWarning", "-p", "no:cacheprovider", f"--junitxml={report}"]
     run([*words, checks], environment(world), SECONDS)

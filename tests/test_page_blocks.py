@@ -16,13 +16,13 @@ PAGES = {
 
 RUN_BY = {
     "docs/how-to/any-acp-client.md": ("e2e/test_host_agents.py", 1),
-    "docs/how-to/inspect.md": ("e2e/harnesses/inspect_page.py", 2),
-    "docs/how-to/langchain.md": ("e2e/harnesses/deepagents_checks.py", 1),
+    "docs/how-to/inspect.md": ("e2e/integrations/inspect_page.py", 2),
+    "docs/how-to/langchain.md": ("e2e/integrations/deepagents_checks.py", 1),
     "docs/how-to/swe-rex.md": ("e2e/test_swerex.py", 1),
     "docs/how-to/tools-for-models.md": ("e2e/test_suite_pages.py", 3),
     "docs/how-to/use-a-shell.md": ("e2e/test_shell_page.py", 11),
     "docs/how-to/use-from-python.md": ("e2e/test_python_pages.py", 7),
-    "docs/how-to/weakincentives.md": ("e2e/harnesses/weakincentives_checks.py", 1),
+    "docs/how-to/weakincentives.md": ("e2e/integrations/weakincentives_checks.py", 1),
     "docs/reference/python-api.md": ("e2e/test_python_pages.py", 18),
 }
 """The file that runs a page's blocks, and how many."""

@@ -8,7 +8,7 @@ from weakincentives.adapters import ProviderAdapter
 from weakincentives.prompt import MarkdownSection, Prompt, PromptTemplate
 from weakincentives.runtime import Session
 
-from podbot.harness.weakincentives import PodbotSection
+from podbot.integrations.weakincentives import PodbotSection
 from podbot.tools import HostMount, PodmanSandboxConfig
 
 

@@ -20,7 +20,7 @@ from langchain_core.messages import AIMessage
 from langchain_tests.integration_tests import SandboxIntegrationTests
 
 import podbot
-from podbot.harness.deepagents_backend import PodbotBackend
+from podbot.integrations.deepagents_backend import PodbotBackend
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "langchain.md"
 

@@ -16,7 +16,7 @@ from harbor.models.task.config import EnvironmentConfig, NetworkMode, NetworkPol
 from harbor.models.trial.paths import TrialPaths
 
 import podbot
-from podbot.harness.harbor_environment import PodbotEnvironment
+from podbot.integrations.harbor_environment import PodbotEnvironment
 
 IMAGE = os.environ["CHECK_IMAGE"]
 

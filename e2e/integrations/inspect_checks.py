@@ -18,8 +18,8 @@ from inspect_ai.util._sandbox.limits import override_max_exec_output_size
 from inspect_ai.util._sandbox.self_check import *  # noqa: F403 - as it is meant to be used
 
 import podbot
-from podbot.harness.inspect_config import PodbotSandboxConfig
-from podbot.harness.inspect_provider import PodbotSandboxEnvironment as Provider
+from podbot.integrations.inspect_config import PodbotSandboxConfig
+from podbot.integrations.inspect_provider import PodbotSandboxEnvironment as Provider
 
 HOME = "/home/app"
 OUTPUT, FILE = 10 << 20, 100 << 20  # bytes of a stream and of a file, as Inspect documents them

@@ -1,6 +1,6 @@
 """A server for MCP's conformance suite: podbot's own over HTTP, with tools that the suite calls in place of podbot's.
 
-Run as a program: ``python -m e2e.harnesses.mcp_suite_server TOKEN_FILE``. It prints its URL, and serves until it is
+Run as a program: ``python -m e2e.integrations.mcp_suite_server TOKEN_FILE``. It prints its URL, and serves until it is
 ended. Texts, schemas, progress, tasks and cancellation are podbot's; only what the tools do is made up.
 """
 

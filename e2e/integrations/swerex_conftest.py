@@ -13,7 +13,7 @@ import pytest
 from swerex.runtime.abstract import BashAction, Command, CreateBashSessionRequest
 
 import podbot
-from podbot.harness.swerex_deployment import PodbotRuntime
+from podbot.integrations.swerex_deployment import PodbotRuntime
 
 
 class _Action(BashAction):  # type: ignore[misc] # not installed where mypy runs

@@ -21,7 +21,7 @@ from weakincentives.prompt.protocols import ToolSuiteSection
 from weakincentives.runtime import InProcessDispatcher, Session, ToolInvoked
 
 import podbot
-from podbot.harness.weakincentives import PodbotSection
+from podbot.integrations.weakincentives import PodbotSection
 from podbot.sections import HostMount
 from podbot.suites import (
     PodmanSandboxConfig,

@@ -1,1 +1,1 @@
-"""Sandboxes for evaluation harnesses, each behind the harness's own interface. Nothing of podbot imports this room."""
+"""Sandboxes behind the interfaces of evaluation harnesses, agents and a prompt library. podbot itself imports none."""

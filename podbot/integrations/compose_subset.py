@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from podbot.errors import InvalidValue
-from podbot.harness.sample_settings import SampleSettings, is_directory
+from podbot.integrations.sample_settings import SampleSettings, is_directory
 
 _MEMORY = re.compile(r"([0-9]+)\s*([bkmg]?)b?", re.ASCII | re.IGNORECASE)
 _NETWORKS = {"none": "none", "bridge": "default"}

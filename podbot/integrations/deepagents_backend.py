@@ -1,4 +1,4 @@
-"""A sandbox as the backend of LangChain's deepagents: ``from podbot.harness.deepagents_backend import PodbotBackend``.
+"""A sandbox as the backend of LangChain's deepagents: ``podbot.integrations.deepagents_backend.PodbotBackend``.
 
 Needs ``podbot[langchain]``; without it the import raises ExtraUnusable.
 """
@@ -11,8 +11,8 @@ from collections.abc import Callable
 
 import podbot
 from podbot.errors import CommandSurvived, ExtraUnusable, InvalidCommand, InvalidWorkingDirectory
-from podbot.harness.sample_sandbox import NO_LIMIT, SampleSandbox, TimedOut, TooMuchOutput
-from podbot.harness.sample_settings import SampleSettings
+from podbot.integrations.sample_sandbox import NO_LIMIT, SampleSandbox, TimedOut, TooMuchOutput
+from podbot.integrations.sample_settings import SampleSettings
 from podbot.shell.async_calls import AsyncCalls
 
 try:

@@ -1,4 +1,4 @@
-"""The environment for Harbor: ``--environment-import-path podbot.harness.harbor_environment:PodbotEnvironment``."""
+"""Harbor's environment: ``--environment-import-path podbot.integrations.harbor_environment:PodbotEnvironment``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from harbor.environments.tar_transfer import tar_pack_succeeded
 from harbor.models.task.config import NetworkMode
 from harbor.models.trial.config import ResourceMode
 
-from podbot.harness import archives, sample_images
-from podbot.harness.sample_sandbox import CommandOutcome, SampleSandbox, TimedOut
-from podbot.harness.sample_settings import SampleSettings, session_name
+from podbot.integrations import archives, sample_images
+from podbot.integrations.sample_sandbox import CommandOutcome, SampleSandbox, TimedOut
+from podbot.integrations.sample_settings import SampleSettings, session_name
 from podbot.shell.async_calls import AsyncCalls
 
 PREFIX = "harbor"

@@ -10,8 +10,8 @@ from inspect_ai.util._sandbox.compose import is_dockerfile
 from pydantic import BaseModel, ConfigDict, Field
 
 from podbot.errors import InvalidValue
-from podbot.harness.compose_subset import services_of
-from podbot.harness.sample_settings import SampleSettings
+from podbot.integrations.compose_subset import services_of
+from podbot.integrations.sample_settings import SampleSettings
 
 COMPOSE_FILES = ("compose.yaml", "compose.yml", "docker-compose.yaml", "docker-compose.yml")
 

@@ -30,9 +30,9 @@ from inspect_ai.util import (
 from inspect_ai.util._subprocess import max_subprocesses_context_var
 
 from podbot.errors import ChannelLost, CommandSurvived, ContainerError, PodbotError
-from podbot.harness.inspect_config import COMPOSE_FILES, PodbotSandboxConfig, settings_of
-from podbot.harness.sample_sandbox import SampleSandbox, TimedOut, TooMuchOutput
-from podbot.harness.sample_settings import SampleSettings, session_name
+from podbot.integrations.inspect_config import COMPOSE_FILES, PodbotSandboxConfig, settings_of
+from podbot.integrations.sample_sandbox import SampleSandbox, TimedOut, TooMuchOutput
+from podbot.integrations.sample_settings import SampleSettings, session_name
 from podbot.shell.anyio_calls import in_thread, whole
 
 PREFIX = "inspect"  # of the names of sessions, by which `inspect sandbox cleanup podbot` finds them

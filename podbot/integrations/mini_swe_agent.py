@@ -1,4 +1,4 @@
-"""mini-swe-agent on podbot: ``--environment-class podbot.harness.mini_swe_agent.PodbotEnvironment``.
+"""mini-swe-agent on podbot: ``--environment-class podbot.integrations.mini_swe_agent.PodbotEnvironment``.
 
 Needs ``podbot[mini-swe-agent]``; without it the import raises ExtraUnusable.
 """
@@ -14,8 +14,8 @@ from typing import Any
 
 import podbot
 from podbot.errors import CommandSurvived, ExtraUnusable, InvalidCommand, InvalidWorkingDirectory
-from podbot.harness.sample_sandbox import NO_LIMIT, SampleSandbox, log_event
-from podbot.harness.sample_settings import SampleSettings
+from podbot.integrations.sample_sandbox import NO_LIMIT, SampleSandbox, log_event
+from podbot.integrations.sample_settings import SampleSettings
 
 try:
     from minisweagent.exceptions import Submitted

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import podbot
-from podbot.harness.archives import children, packed
+from podbot.integrations.archives import children, packed
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine

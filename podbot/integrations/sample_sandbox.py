@@ -14,8 +14,8 @@ from typing import Self
 
 import podbot
 from podbot.errors import CommandSurvived, InvalidCommand, InvalidWorkingDirectory
-from podbot.harness import file_scripts
-from podbot.harness.sample_settings import SampleSettings
+from podbot.integrations import file_scripts
+from podbot.integrations.sample_settings import SampleSettings
 
 _LOG = logging.getLogger("podbot")
 NO_LIMIT = 20 * 86400.0  # seconds of a command without a time limit; the milliseconds fit into what poll(2) takes

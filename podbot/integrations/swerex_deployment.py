@@ -1,4 +1,4 @@
-"""SWE-ReX on podbot: ``from podbot.harness.swerex_deployment import PodbotDeployment``. Needs ``podbot[swe-rex]``."""
+"""SWE-ReX on podbot: ``podbot.integrations.swerex_deployment.PodbotDeployment``. Needs ``podbot[swe-rex]``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict
 
 import podbot
 from podbot.errors import CommandSurvived, ExtraUnusable, PodbotError
-from podbot.harness import archives
-from podbot.harness.bash_session import Answer, BashSession, SessionEnded, SessionTimedOut
-from podbot.harness.sample_sandbox import NO_LIMIT, SampleSandbox
-from podbot.harness.sample_settings import SampleSettings, session_name
+from podbot.integrations import archives
+from podbot.integrations.bash_session import Answer, BashSession, SessionEnded, SessionTimedOut
+from podbot.integrations.sample_sandbox import NO_LIMIT, SampleSandbox
+from podbot.integrations.sample_settings import SampleSettings, session_name
 from podbot.shell.async_calls import AsyncCalls
 
 try:

@@ -1,4 +1,4 @@
-"""Workspaces for prompts of the library weakincentives: ``from podbot.harness.weakincentives import PodbotSection``.
+"""Workspaces for prompts of the library weakincentives: ``podbot.integrations.weakincentives.PodbotSection``.
 
 Needs ``podbot[weakincentives]``; without it, and on a Python that the library's extra does not support, the import
 raises ExtraUnusable.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from podbot.errors import ExtraUnusable
 
 if TYPE_CHECKING:
-    from podbot.harness.weakincentives_section import PodbotSection
+    from podbot.integrations.weakincentives_section import PodbotSection
 
 __all__ = ["PodbotSection"]
 
@@ -28,7 +28,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     check_library()
-    from podbot.harness import weakincentives_section
+    from podbot.integrations import weakincentives_section
 
     return weakincentives_section.PodbotSection
 

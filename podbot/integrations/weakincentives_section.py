@@ -1,4 +1,4 @@
-"""The section for prompts of the library weakincentives. Import it from ``podbot.harness.weakincentives``."""
+"""The section for prompts of the library weakincentives. Import it from ``podbot.integrations.weakincentives``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weakincentives.runtime.session import Replace, Session, SlicePolicy, replac
 
 from podbot.errors import ToolValidationError
 from podbot.events import Emit, ignore
-from podbot.harness.weakincentives_params import parameter_guide, with_whole_numbers
+from podbot.integrations.weakincentives_params import parameter_guide, with_whole_numbers
 from podbot.sections.mount_preview import with_mounts
 from podbot.shell.command_shell import CommandShell
 from podbot.suites.lazy_workspace import LazyWorkspace

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.harness.archives import children, packed, replace_file, unpack
+from podbot.integrations.archives import children, packed, replace_file, unpack
 
 
 def archive(*members: tuple[tarfile.TarInfo, bytes]) -> io.BytesIO:

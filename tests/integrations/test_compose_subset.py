@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.errors import InvalidValue
-from podbot.harness.compose_subset import services_of
-from podbot.harness.sample_settings import SampleSettings
+from podbot.integrations.compose_subset import services_of
+from podbot.integrations.sample_settings import SampleSettings
 
 ORIGIN = "file compose.yaml"
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.harness import file_scripts
-from podbot.harness.file_scripts import read_command, read_error, write_command, write_error
+from podbot.integrations import file_scripts
+from podbot.integrations.file_scripts import read_command, read_error, write_command, write_error
 
 NAMES = st.text(st.characters(exclude_characters="/\0", codec="utf-8"), min_size=1, max_size=60).filter(
     lambda name: name not in (".", "..")

@@ -17,7 +17,7 @@ import pytest
 from podbot.errors import ExtraUnusable, InvalidWorkingDirectory
 from podbot.shell.host_shell import HostShell
 
-MODULE = "podbot.harness.mini_swe_agent"
+MODULE = "podbot.integrations.mini_swe_agent"
 
 
 class HostBox:

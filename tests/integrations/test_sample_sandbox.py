@@ -10,8 +10,8 @@ import pytest
 
 import podbot
 from podbot.errors import CommandSurvived, InvalidCommand
-from podbot.harness.sample_sandbox import SampleSandbox, TimedOut, TooMuchOutput
-from podbot.harness.sample_settings import SampleSettings
+from podbot.integrations.sample_sandbox import SampleSandbox, TimedOut, TooMuchOutput
+from podbot.integrations.sample_settings import SampleSettings
 from podbot.shell.host_shell import HostShell
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from podbot.config.load import load_config
 from podbot.config.models import LoadOptions
 from podbot.errors import InvalidValue
-from podbot.harness.sample_settings import SampleSettings, session_name
+from podbot.integrations.sample_settings import SampleSettings, session_name
 from podbot.launch.names import is_name
 
 WEAKER = {

@@ -10,8 +10,8 @@ import typing
 import pytest
 
 from podbot.errors import ExtraUnusable, PodbotError
-from podbot.harness.weakincentives import check_versions
-from podbot.harness.weakincentives_params import parameter_guide, with_whole_numbers
+from podbot.integrations.weakincentives import check_versions
+from podbot.integrations.weakincentives_params import parameter_guide, with_whole_numbers
 from podbot.shell.mock_shell import MockShell
 from podbot.testing import MemoryFiles
 from podbot.tools import ToolSuite
@@ -57,14 +57,14 @@ def installed() -> bool:
 
 
 def test_an_import_without_the_extra_says_so() -> None:
-    import podbot.harness.weakincentives as adapter
+    import podbot.integrations.weakincentives as adapter
 
     assert dir(adapter) == ["PodbotSection"]
     with pytest.raises(AttributeError, match="Nothing"):
         adapter.Nothing  # noqa: B018
     if not installed() or sys.version_info < (3, 13):
         with pytest.raises(ExtraUnusable, match=r"podbot\[weakincentives\] cannot be used"):
-            from podbot.harness.weakincentives import PodbotSection  # noqa: F401
+            from podbot.integrations.weakincentives import PodbotSection  # noqa: F401
 
 
 @pytest.mark.parametrize("tool", SUITE.tools, ids=lambda tool: tool.name)
