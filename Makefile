@@ -54,7 +54,7 @@ gate-user: $(READY)
 	@scripts/gate-user
 
 test-deep: $(READY) ## The fast tests with ten times the examples of each property, new ones each time
-	@PODBOT_TEST_DEEP=1 scripts/recorded test-deep scripts/test-random
+	@DEEP_EXAMPLES=1 scripts/recorded test-deep scripts/test-random
 
 test-random: $(READY) ## The fast tests in random order: RUNS=20 BUSY=4 for so many times beside four busy processes; PAUSES=1; SEED=n
 	@scripts/recorded test-random scripts/test-random $(RUNS) $(BUSY)

@@ -10,7 +10,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-IS_DEEP = bool(os.environ.get("PODBOT_TEST_DEEP"))
+IS_DEEP = bool(os.environ.get("DEEP_EXAMPLES"))
 USUAL = 100  # as in hypothesis
 
 

@@ -80,3 +80,9 @@ def test_each_smoke_test_exists() -> None:
         tree = ast.parse((ROOT / path).read_text("utf-8"))
         functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         assert name.partition("[")[0] in functions, f"{path} has no {name}"
+
+
+def test_a_suite_is_started_with_no_variable_that_podbot_would_read() -> None:
+    """It would refuse an unknown one, in every test that reads the configuration."""
+    text = (ROOT / "Makefile").read_text() + (ROOT / ".ci" / "run").read_text()
+    assert not re.findall(r"\bPODBOT_(?!E2E_|BENCH_)\w+=", text)
