@@ -155,11 +155,13 @@ class EngineCommand:
         if self._counts is None or self._code is None:
             return None
         kills, forks = (max(0, now - before) for now, before in zip(self._counts.read(), self._before, strict=True))
+        killed = self._code == _KILLED and kills > 0
         return Ended(
             self._code,
             None,
             timed_out=False,
-            out_of_memory=self._code == _KILLED and kills > 0,
+            out_of_memory=killed,
+            cause="out_of_memory" if killed else "",
             seconds=0.0,
             memory_kills=kills,
             forks_refused=forks,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from podbot.execution.causes import cause_in_words
+from podbot.guest.messages import Cause
 from podbot.visible_text import printable
 
 _SHOWN = 4000  # characters of each stream that a printed result shows
@@ -27,6 +29,7 @@ class _Printed:
     forks_refused: int
     disk_full: bool
     left_job: str | None
+    cause: Cause
 
     @property
     def success(self) -> bool:
@@ -51,7 +54,8 @@ class _Printed:
         if self.out_of_memory:
             return "killed, because the sandbox's memory was used up,"
         if self.signal is not None:
-            return f"ended by signal {self.signal}"
+            told = cause_in_words(self.signal, self.cause)
+            return f"ended by {told}," if told else f"ended by signal {self.signal}"
         return f"exit code {self.exit_code}"
 
     def __str__(self) -> str:
@@ -76,8 +80,8 @@ class ExecutionResult(_Printed):
     sandbox's memory was used up. ``memory_kills``: how many processes of the sandbox it killed for that meanwhile.
     ``forks_refused``: how many new processes it refused the sandbox meanwhile, because of the limit of processes.
     ``disk_full``: the command failed, and then a file system was full that it could write to. ``left_job``: the id of
-    the job of processes that it left with its output open, or None. ``print`` shows all of it that a person wants to
-    see.
+    the job of processes that it left with its output open, or None. ``cause``: why it ended by something else than
+    itself, one of podbot.shell.types.Cause, else "". ``print`` shows all of it that a person wants to see.
     """
 
     exit_code: int
@@ -94,6 +98,7 @@ class ExecutionResult(_Printed):
     forks_refused: int = 0
     disk_full: bool = False
     left_job: str | None = None
+    cause: Cause = ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -114,6 +119,7 @@ class BytesResult(_Printed):
     forks_refused: int = 0
     disk_full: bool = False
     left_job: str | None = None
+    cause: Cause = ""
 
 
 def limits_met(result: _Printed) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from podbot.execution.end_policy import EndPolicy
     from podbot.execution.stopped import Group
     from podbot.execution.suspension import Job, Suspension
+    from podbot.guest.messages import Cause
     from podbot.streams.protocol_channel import Filter
     from podbot.streams.screen import ScreenModes
 
@@ -57,6 +58,8 @@ class ExecStatus(Frozen):
     the limit of processes. All three are known of a command that ran to its end, if the guest ran it or the sandbox has
     a control group on this host. ``disk_full``: it failed, and then a file system was full that it could write to; of
     the workspace's, and of the sandbox's own without a guest, only the callers know that look there.
+    ``killed``: the signal that ended it, and ``cause``: why it ended by something else than itself; both are known of
+    a command that the guest ran, unless podbot was asked to end it.
     """
 
     code: int
@@ -65,6 +68,8 @@ class ExecStatus(Frozen):
     memory_kills: int = 0
     forks_refused: int = 0
     disk_full: bool = False
+    killed: int | None = None
+    cause: Cause = ""
 
     @property
     def failed(self) -> bool:
@@ -296,4 +301,6 @@ class ExecSession:
             memory_kills=ended.memory_kills,
             forks_refused=ended.forks_refused,
             disk_full=ended.disk_full and ending is None,
+            killed=ended.signal if ending is None else None,
+            cause=ended.cause if ending is None else "",
         )

@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from podbot.errors import BadWorkingDirectory, CommandRefused
 from podbot.exec_spec import is_argument, is_env_name
@@ -20,7 +20,13 @@ _PIDS = 1 << 22  # the kernel's limit for process ids
 _TOTAL = 1 << 53
 _IDS = (1 << 32) - 1
 # What the guest of an older podbot, in a kept session, does not say.
-_NEWER: Mapping[str, Any] = {"memory_kills": 0, "forks_refused": 0, "disk_full": False, "left_job": 0}
+_NEWER: Mapping[str, Any] = {"memory_kills": 0, "forks_refused": 0, "disk_full": False, "left_job": 0, "cause": ""}
+# Why a command ended by something else than itself. The last one: a process sent the signal, or nothing is known of it.
+Cause = Literal[
+    "", "deadline", "out_of_memory", "podbot", "terminal", "sandbox_end",
+    "fault", "closed_pipe", "timer", "limit", "refused_call", "sent",
+]  # fmt: skip
+CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 
 class Malformed(ValueError):
@@ -99,7 +105,8 @@ class Ended(Frozen):
     the number of processes that KILL did not end within 5 s. ``memory_kills``: how many of the sandbox's processes
     the kernel killed meanwhile because memory ran out; ``forks_refused``: how many new ones it refused because of the
     limit of processes. ``disk_full``: it failed, and then the file system of ``/`` was full. ``left_job``: the number
-    of the job of the processes that it left with its output open; 0 if it left none.
+    of the job of the processes that it left with its output open; 0 if it left none. ``cause``: why it ended by
+    something else than itself; empty if it ended by itself, or a guest of an older podbot does not say it.
     """
 
     code: int
@@ -112,6 +119,7 @@ class Ended(Frozen):
     forks_refused: int = 0
     disk_full: bool = False
     left_job: int = 0
+    cause: Cause = ""
 
 
 class GuestFacts(Frozen):
@@ -190,7 +198,21 @@ def ended_from(payload: bytes | Mapping[str, Any]) -> Ended:
         forks_refused=_number(message, "forks_refused", 0, _TOTAL),
         disk_full=_flag(message, "disk_full"),
         left_job=_number(message, "left_job", 0, _TOTAL),
+        cause=_cause(message, ended_by_signal=signal is not None),
     )
+
+
+def _cause(message: Mapping[str, Any], *, ended_by_signal: bool) -> Cause:
+    """The cause, which must agree with the rest. A guest of an older podbot says the first two only by their flags."""
+    if message["timed_out"]:
+        return "deadline"
+    if message["out_of_memory"]:
+        return "out_of_memory"
+    value = message["cause"]
+    for known in CAUSES:
+        if value == known and (not known or (ended_by_signal and known not in ("deadline", "out_of_memory"))):
+            return known
+    raise Malformed("cause is not a cause of such an end")
 
 
 def started_from(payload: bytes) -> tuple[int, int]:

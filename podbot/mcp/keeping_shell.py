@@ -97,6 +97,7 @@ class KeepingShell:
             forks_refused=ended.forks_refused,
             disk_full=ended.disk_full,
             left_job=ended.left_job,
+            cause=ended.cause,
         )
 
     def execute_script(

@@ -1,4 +1,4 @@
-"""Which limits a sandbox reached while a command of it ran, for the operator: memory, processes, space on the disks."""
+"""What ended a command of a sandbox, for the operator: a limit (memory, processes, space on the disks) or a signal."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from podbot.errors import ContainerError, PodbotError
 from podbot.events import Emit, Event
+from podbot.execution.causes import cause_in_words
 from podbot.execution.runner import ExecStatus
 from podbot.frozen import replace
 from podbot.machine import disk
@@ -29,12 +30,15 @@ def tell_limits_reached(
     *,
     look: Look = disk,
 ) -> ExecStatus:
-    """Report the limits that the agent of a session reached, while its container exists; returns the whole status.
+    """Report the signal that ended the agent of a session, and the limits that it reached, while its container exists;
+    returns the whole status.
 
     ``origin`` returns where a key's value comes from. The limits are those that the engine has applied, or, if it does
     not answer, the planned ones. ``look``: see ``full_disks``.
     """
     session = plan.session
+    if told := cause_in_words(status.killed, status.cause):
+        emit(Event("warning", "agent.killed", f"the agent was ended by {told}", _killed(session, status)))
     if status.memory_kills or status.forks_refused:
         memory, pids = _applied(engine, session) or (plan.container.limits.memory, plan.container.limits.pids)
         # Without a limit the kernel's count can be that of other processes, where the container has no control group.
@@ -60,14 +64,16 @@ def tell_command_limits(
     by_engine: bool = False,
     look: Look = disk,
 ) -> ExecStatus:
-    """Report the limits that a command of ``podbot exec`` reached and that may be why it failed; returns the whole
-    status.
+    """Report the signal that ended a command of ``podbot exec``, and the limits that may be why it failed; returns the
+    whole status.
 
     ``connect`` opens the engine, which knows the limits; that one was reached is known without it, except, where the
     engine ran the command (``by_engine``), of the disk with the container's own files. ``workspace``: see ``written``;
     ``look``: see ``full_disks``. The container may be any, and the keys of ``sandbox`` are not those of one that podbot
     did not create.
     """
+    if told := cause_in_words(status.killed, status.cause):
+        emit(Event("warning", "exec.killed", f"the command was ended by {told}", _killed(container, status)))
     if status.out_of_memory or (status.forks_refused and status.code != 0):
         _tell_counted(connect, container, status, emit)
     if not status.failed:
@@ -78,6 +84,10 @@ def tell_command_limits(
             engine = connect()
             storage = engine.inspect(container).storage if engine.local else ""
     return _with_disks(status, workspace, storage, emit, look)
+
+
+def _killed(session: str, status: ExecStatus) -> dict[str, object]:
+    return {"session": session, "signal": status.killed, "cause": status.cause}
 
 
 def _tell_counted(connect: Callable[[], Engine], container: str, status: ExecStatus, emit: Emit) -> None:

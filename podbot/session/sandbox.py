@@ -172,11 +172,12 @@ class Sandbox:
             "duration_seconds": seconds,
             "truncated": any(kept is not None and kept.truncated for kept in (out, err)),
             "timed_out": timed_out,
-            "signal": status.signal,
+            "signal": status.signal if timed_out else status.killed,
             "out_of_memory": status.out_of_memory,
             "memory_kills": status.memory_kills,
             "forks_refused": status.forks_refused,
             "disk_full": disk_full,
+            "cause": "deadline" if timed_out else status.cause,
         }
 
     def _is_disk_full(self, engine: Engine) -> bool:

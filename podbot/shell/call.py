@@ -118,6 +118,7 @@ def text_result(call: Call, ended: Ended, kept: Kept) -> ExecutionResult:
         forks_refused=ended.forks_refused,
         disk_full=ended.disk_full,
         left_job=left_job_of(ended),
+        cause=ended.cause,
     )
 
 
@@ -141,6 +142,7 @@ def bytes_result(
         forks_refused=ended.forks_refused,
         disk_full=ended.disk_full,
         left_job=left_job_of(ended),
+        cause=ended.cause,
     )
 
 

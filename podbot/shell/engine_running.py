@@ -347,9 +347,10 @@ class EngineRunning:
         if self._ender is not None and self._timed_out:
             late = seconds >= (self._command.deadline or 0) + self._command.term_grace
             number = signal.SIGKILL if late else signal.SIGTERM
-        killed = number == signal.SIGKILL and self._ender is None
+        killed = number == signal.SIGKILL and self._ender is None and self._memory_ran_out()
         return Ended(
-            code, number, self._timed_out, killed and self._memory_ran_out(), seconds,
+            code, number, self._timed_out, killed, seconds,
+            cause="deadline" if self._timed_out else "out_of_memory" if killed else "",
             memory_kills=self._status.memory_kills, forks_refused=self._status.forks_refused,
         )  # fmt: skip
 

@@ -105,5 +105,6 @@ def state_of(job: messages.JobState) -> JobState:
         forks_refused=ended.forks_refused,
         disk_full=ended.disk_full,
         left_job=left_job_of(ended),
+        cause=ended.cause,
         command=job.argv,
     )

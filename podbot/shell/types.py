@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 from podbot.execution.result import BytesResult, ExecutionResult
+from podbot.guest.messages import Cause
 
 __all__ = [
     "BytesResult",
+    "Cause",
     "Chunk",
     "Command",
     "CommandStream",
@@ -77,7 +79,7 @@ class JobState:
 
     ``survivors``: the number of its processes that KILL did not end; they wait in the kernel and may run again.
     ``disk_full``: of the sandbox's own files; the workspace's file system is not checked when a job ends.
-    ``left_job``: as in ExecutionResult. A job of what a command left has that command's status.
+    ``left_job``, ``cause``: as in ExecutionResult. A job of what a command left has that command's status.
     """
 
     id: str
@@ -92,6 +94,7 @@ class JobState:
     disk_full: bool = False
     left_job: str | None = None
     command: tuple[str, ...] = ()
+    cause: Cause = ""
 
 
 @dataclass(slots=True, frozen=True)

@@ -156,8 +156,8 @@ def test_without_stdin_the_callers_is_not_read(rig: Rig) -> None:
 
 
 def test_a_signal_that_ends_the_command_is_its_status(rig: Rig) -> None:
-    assert rig.sh("kill -TERM $$") == ExecStatus(128 + signal.SIGTERM)
-    assert rig.sh("kill -KILL $$") == ExecStatus(128 + signal.SIGKILL)
+    assert rig.sh("kill -TERM $$") == ExecStatus(128 + signal.SIGTERM, killed=signal.SIGTERM, cause="sent")
+    assert rig.sh("kill -KILL $$") == ExecStatus(128 + signal.SIGKILL, killed=signal.SIGKILL, cause="sent")
     assert rig.asked == 1, "KILL may have ended the whole sandbox"
     rig.engine.stop(rig.name, seconds=0)
     with pytest.raises(SandboxDied):
@@ -289,7 +289,21 @@ def test_that_memory_ran_out_is_a_part_of_the_status(rig: Rig, tmp_path: Path) -
         peer.stay()
 
     with lies(rig, tmp_path, out_of_memory):
-        assert rig.sh("true") == ExecStatus(137, out_of_memory=True, memory_kills=2, forks_refused=3)
+        assert rig.sh("true") == ExecStatus(
+            137, out_of_memory=True, memory_kills=2, forks_refused=3, cause="out_of_memory"
+        )
+
+
+def test_the_signal_and_the_cause_of_an_end_are_a_part_of_the_status(rig: Rig) -> None:
+    fault = ExecStatus(128 + signal.SIGSEGV, killed=signal.SIGSEGV, cause="fault")
+    assert rig.sh("ulimit -c 0; kill -SEGV $$") == fault
+    assert rig.sh("exit 139") == ExecStatus(139)
+
+
+def test_a_signal_that_podbot_passed_on_is_podbot_s(rig: Rig) -> None:
+    with rig.meanwhile(lambda: rig.wake.post(Signal(signal.SIGINT))):
+        status = rig.sh("echo ready; exec sleep 600")
+    assert status == ExecStatus(128 + signal.SIGINT, killed=signal.SIGINT, cause="podbot")
 
 
 @pytest.mark.parametrize("ending", [False, True])

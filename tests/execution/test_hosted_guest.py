@@ -111,7 +111,8 @@ def test_without_a_successor_it_is_terminated_with_what_left_its_group(rig: Rig)
     rig.limits = dataclasses.replace(NEVER, grace=0, term=0)
     line = f"setsid sh -c 'echo $$ >{rig.place}/pid; exec sleep 600' & until [ -s {rig.place}/pid ]; do :; done; wait"
     with in_thread(rig.leave_at_pid):
-        assert rig.run(f"trap '' TERM; {line}") == ExecStatus(128 + signal.SIGKILL)
+        status = rig.run(f"trap '' TERM; {line}")
+        assert status == ExecStatus(128 + signal.SIGKILL, killed=signal.SIGKILL, cause="podbot")
     assert [event.kind for event in rig.events] == ["host.grace"]
     assert not lives(rig.pid)
 

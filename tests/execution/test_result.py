@@ -28,9 +28,13 @@ def result(**fields: Any) -> ExecutionResult:
         ({"exit_code": 2}, "exit code 2"),
         ({"exit_code": -1, "timed_out": True, "signal": 15}, "terminated by its timeout"),
         ({"exit_code": 139, "signal": 11}, "ended by signal 11"),
+        (
+            {"exit_code": 139, "signal": 11, "cause": "fault"},
+            "ended by SIGSEGV: a fault of the program's own,",
+        ),
         ({"exit_code": 137, "signal": 9, "out_of_memory": True}, "killed, because the sandbox's memory was used up,"),
     ],
-    ids=["success", "failure", "timeout", "signal", "memory"],
+    ids=["success", "failure", "timeout", "signal", "cause", "memory"],
 )
 def test_the_first_line_says_what_happened(fields: dict[str, Any], said: str) -> None:
     assert str(result(**fields)) == f"make test: {said} after 3.14 s"

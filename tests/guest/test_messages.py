@@ -47,6 +47,13 @@ def test_an_end_is_read() -> None:
     assert messages.ended_from(_said({**ENDED, "left_job": 5})).left_job == 5
     killed = messages.ended_from(_said({**ENDED, "code": 137, "signal": 9, "timed_out": True}))
     assert (killed.code, killed.signal, killed.timed_out) == (137, 9, True)
+    assert messages.ended_from(_said({**ENDED, "code": 139, "signal": 11, "cause": "fault"})).cause == "fault"
+
+
+def test_a_guest_of_an_older_podbot_names_no_cause_but_those_that_it_has_flags_for() -> None:
+    ends = ({"signal": 9}, {"signal": 15, "timed_out": True}, {"code": 137, "out_of_memory": True})
+    found = [messages.ended_from(_said({**ENDED, **end})).cause for end in ends]
+    assert found == ["", "deadline", "out_of_memory"]
 
 
 @pytest.mark.parametrize(
@@ -55,12 +62,20 @@ def test_an_end_is_read() -> None:
         ("code", 256), ("code", -1), ("code", "0"), ("code", True), ("code", None), ("signal", 0), ("signal", 65),
         ("timed_out", 1), ("timed_out", None), ("seconds", -1), ("seconds", "1"), ("seconds", float("nan")),
         ("seconds", 1e300), ("survivors", 1 << 30), ("survivors", -1),
-        ("left_job", -1), ("left_job", 1 << 70), ("left_job", "1"), ("left_job", True), ("memory_kills", -1),
+        ("cause", "fault"), ("cause", "deadline"), ("cause", "out_of_memory"), ("cause", "x"), ("cause", None),
+        ("cause", ["sent"]), ("left_job", -1), ("left_job", 1 << 70), ("left_job", "1"), ("left_job", True),
+        ("memory_kills", -1),
     ],
 )  # fmt: skip
 def test_an_end_that_cannot_be_is_refused(name: str, value: object) -> None:
     with pytest.raises(Malformed, match=name):
         messages.ended_from(_said({**ENDED, name: value}))
+
+
+@pytest.mark.parametrize("cause", ["deadline", "out_of_memory", "\x1b[31mroot", "Fault", "sent ", 1, {}, True])
+def test_a_cause_that_is_not_a_word_of_podbot_s_or_contradicts_the_end_is_refused(cause: object) -> None:
+    with pytest.raises(Malformed, match=r"^cause is not"):
+        messages.ended_from(_said({**ENDED, "code": 139, "signal": 11, "cause": cause}))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from podbot.errors import ContainerNotFound, EngineGone
 from podbot.events import Event
 from podbot.execution.runner import ExecStatus
 from podbot.frozen import replace
+from podbot.guest.messages import Cause
 from podbot.launch.types import SandboxPlan
 from podbot.machine import Disk
 from podbot.session.disk_notice import FULL_MEGABYTES, Look, full_disks
@@ -73,6 +74,38 @@ def test_a_limit_is_named_with_its_value_and_origin(
 ) -> None:
     (event,) = told(running, planned(place), status)
     assert (event.level, event.kind, event.message) == ("warning", kind, f"{said} ({key}, config file /c.toml {key})")
+
+
+@pytest.mark.parametrize(
+    ("number", "cause", "said"),
+    [
+        (11, "fault", "SIGSEGV: a fault of the program's own"),
+        (9, "sent", "SIGKILL: a process of the sandbox or of this machine sent it; the kernel does not say which"),
+    ],
+)
+def test_the_signal_that_ended_an_agent_or_a_command_is_named(
+    running: FakeEngine, place: Place, number: int, cause: Cause, said: str
+) -> None:
+    status = ExecStatus(128 + number, killed=number, cause=cause)
+    events = told(running, planned(place), status)
+    tell_command_limits(no_engine, SESSION, status, events.append)
+    fields = {"session": SESSION, "signal": number, "cause": cause}
+    assert [(event.level, event.kind, event.message, event.fields) for event in events] == [
+        ("warning", "agent.killed", f"the agent was ended by {said}", fields),
+        ("warning", "exec.killed", f"the command was ended by {said}", fields),
+    ]
+
+
+@pytest.mark.parametrize("cause", ["podbot", "terminal", ""])
+def test_of_a_signal_that_podbot_or_a_key_sent_nothing_is_said(running: FakeEngine, place: Place, cause: Cause) -> None:
+    status = ExecStatus(130, killed=2, cause=cause)
+    assert told(running, planned(place), status) == []
+    assert commanded(no_engine, status) == []
+
+
+def test_memory_is_named_once(running: FakeEngine, place: Place) -> None:
+    (event,) = told(running, planned(place), replace(ExecStatus(137, out_of_memory=True, memory_kills=1), killed=9))
+    assert event.kind == "agent.out_of_memory"
 
 
 def test_an_engine_that_does_not_answer_costs_no_warning(engine: FakeEngine, place: Place) -> None:

@@ -245,7 +245,7 @@ class Connection:
         outcome = {"code": failure.code, "signal": None, "timed_out": False, "out_of_memory": False, "seconds": 0.0}
         kills, forks = failure.counts  # the kernel also refuses the first process of a command
         counted = {"memory_kills": kills, "forks_refused": forks, "disk_full": False}
-        self.say(frames.ENDED, ident, {**outcome, "survivors": 0, **counted, "left_job": 0})
+        self.say(frames.ENDED, ident, {**outcome, "survivors": 0, **counted, "left_job": 0, "cause": ""})
 
     def refuse(self, ident: int, refusal: Refusal) -> None:
         """Answer that a request was refused, and why."""

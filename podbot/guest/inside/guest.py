@@ -82,8 +82,10 @@ class Guest:
         """End the sandbox: send TERM to all its processes, and exit when they have ended or after the grace.
 
         The guest is the sandbox's main process, so the kernel then kills all others. The podbot that owned the sandbox
-        has exited, so the ends of commands are not reported.
+        has exited, so nothing is reported to it; the ends of commands of other podbots are.
         """
+        for command in self._known():
+            command.senders[_TERM] = "sandbox_end"
         processes.quietly(os.kill, -1, _TERM)  # every process except the init and the guest itself
         self.leave_at = time.monotonic() + _GRACE
         self._watch_others()

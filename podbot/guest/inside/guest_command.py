@@ -23,6 +23,15 @@ _PARTING = 0.05
 _RETRY = 0.1  # seconds before the guest tries again after an unexpected error
 _TERM, _KILL = 15, 9
 _NOT_A_CAUSE = (0, 126, 127)  # the statuses of a command that ended well, or did not start
+_BY_KEY = (1, 2, 3)  # HUP, INT, QUIT: what the kernel sends to the processes of a terminal
+# Why the kernel sends a signal, by its number. Any process may send the same: a parent is not told who did.
+_KERNEL_CAUSES = {
+    **dict.fromkeys((4, 5, 6, 7, 8, 11), "fault"),  # ILL, TRAP, ABRT, BUS, FPE, SEGV
+    13: "closed_pipe",
+    **dict.fromkeys((14, 26, 27), "timer"),  # ALRM, VTALRM, PROF
+    **dict.fromkeys((24, 25), "limit"),  # XCPU, XFSZ
+    31: "refused_call",  # SYS
+}
 
 
 class Command:
@@ -51,6 +60,8 @@ class Command:
         self.adopted = False  # whether the program has ended and its background processes are a job
         self.kill_at = self.pause = self.seconds = self.part_until = 0.0
         self.survivors = 0
+        self.terminal = bool(spec["tty"])
+        self.senders: dict[int, str] = {}  # of the signals that the guest has sent: why, by their numbers
         self.known: dict[int, int] = {}
         try:
             self._start(spec, guest.environment)
@@ -99,6 +110,7 @@ class Command:
         """Send a signal to its process group. Raises ValueError for a number that is not a signal's."""
         if not processes.is_signal(number):
             raise ValueError("not a signal")
+        self.senders[number] = "podbot"
         if self.running:
             processes.quietly(os.killpg, self.pid, number)
         elif self.adopted and not self.reported:
@@ -121,6 +133,7 @@ class Command:
             return
         self.stopping, self.streams.keep_open = True, False
         self.loop.cancel((self, "deadline"))
+        self.senders[_TERM] = "podbot"
         processes.end(self.pid, self._members(), _TERM)
         self.kill_at, self.pause = time.monotonic() + grace, 0.005
         self._await_members()
@@ -132,6 +145,7 @@ class Command:
         """Poll until no process is left, and kill those that are left after the grace."""
         left, now = self._members(), time.monotonic()
         if left and now >= self.kill_at:
+            self.senders[_KILL] = "podbot"
             processes.end(self.pid, left, _KILL)
             if now >= self.kill_at + _SURE:
                 self.survivors, left = len(left), {}
@@ -159,6 +173,7 @@ class Command:
             if not self.stopping:
                 self.stopping, self.kill_at = True, now
             if self.running:
+                self.senders[_KILL] = "podbot"
                 processes.quietly(os.killpg, self.pid, _KILL)
             if now >= self.kill_at + 2 * _SURE:
                 self.survivors = self.survivors or 1
@@ -205,15 +220,31 @@ class Command:
         kills, forks = self.counters.since(self.counts_before)
         # The status is the command's, which says nothing of the end of what it left.
         failed = code not in _NOT_A_CAUSE and not self.timed_out and not self.adopted
+        out_of_memory = failed and code == 128 + _KILL and kills > 0
         return {
             "code": code,
             "signal": number,
             "timed_out": self.timed_out,
-            "out_of_memory": failed and code == 128 + _KILL and kills > 0,
+            "out_of_memory": out_of_memory,
             "seconds": self.seconds or time.monotonic() - self.started,
             "survivors": self.survivors,
             "memory_kills": kills,
             "forks_refused": forks,
             "disk_full": failed and processes.is_full("/"),
             "left_job": left_job,
+            "cause": self._cause(number, out_of_memory),
         }
+
+    def _cause(self, number: int | None, out_of_memory: bool) -> str:  # noqa: FBT001
+        """Why it ended by something else than itself: a word of ``messages.Cause``."""
+        if self.timed_out:
+            return "deadline"
+        if out_of_memory:
+            return "out_of_memory"
+        if number is None or self.adopted:
+            return ""
+        if number in self.senders:
+            return self.senders[number]
+        if self.terminal and number in _BY_KEY:
+            return "terminal"
+        return _KERNEL_CAUSES.get(number, "sent")

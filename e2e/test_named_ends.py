@@ -1,0 +1,188 @@
+"""Ends by something else than the command itself (issue 32.3): each is provoked, and named on stderr, as an event, and
+in the library's result."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+
+import podbot
+from e2e.harness import World
+
+LIMITS = {"PODBOT_SANDBOX_MEMORY": "128m", "PODBOT_SANDBOX_PIDS": "100"}
+
+
+def python(text: str) -> tuple[str, ...]:
+    return ("python3", "-c", f"import ctypes, mmap, os, resource, signal, time\n{text}")
+
+
+# getpid of a 32-bit program: mov eax, 20; int 0x80; ret
+CALL_32 = """
+code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+code.write(bytes([0xB8, 20, 0, 0, 0, 0xCD, 0x80, 0xC3]))
+ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))()
+"""
+CLOSED = """
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it
+one, other = os.pipe()
+os.close(one)
+os.write(other, b"x")
+"""
+FORKS = """
+import subprocess, sys
+found = []
+try:
+    while True: found.append(subprocess.Popen(["sleep", "600"]))
+except BlockingIOError:
+    for one in found: one.kill()
+    for one in found: one.wait()
+    sys.exit(3)
+"""
+FAULT = "a fault of the program's own"
+SENT = "a process of the sandbox or of this machine sent it; the kernel does not say which"
+
+
+class End(NamedTuple):
+    """An end that a command brings about itself.
+
+    ``said``: words of the line on stderr. ``kind``: of its event, without "agent" or "exec" in front. ``result``:
+    attributes of the library's result, or functions that must be true of them.
+    """
+
+    words: tuple[str, ...]
+    code: int
+    said: str
+    kind: str
+    result: dict[str, Any]
+
+
+def by_signal(number: signal.Signals, words: tuple[str, ...], cause: str, said: str) -> End:
+    result = {"signal": number, "cause": cause, "out_of_memory": False}
+    return End(words, 128 + number, f" was ended by {number.name}: {said}", "killed", result)
+
+
+ENDS = {
+    "memory": End(
+        python("bytearray(1 << 30)"), 137, "out of memory: the kernel killed the ", "out_of_memory",
+        {"signal": 9, "cause": "out_of_memory", "out_of_memory": True},
+    ),
+    "processes": End(
+        python(FORKS), 3, "out of processes: the kernel refused ", "out_of_processes",
+        {"signal": None, "cause": "", "forks_refused": lambda number: number > 0},
+    ),
+    "an address that is not its own": by_signal(signal.SIGSEGV, python("ctypes.string_at(0)"), "fault", FAULT),
+    "abort": by_signal(signal.SIGABRT, python("os.abort()"), "fault", FAULT),
+    "a reader that is gone": by_signal(
+        signal.SIGPIPE,
+        python(CLOSED),
+        "closed_pipe", "what read its output has ended",
+    ),
+    "its timer": by_signal(
+        signal.SIGALRM, python("signal.setitimer(signal.ITIMER_REAL, 0.01); time.sleep(60)"), "timer",
+        "a timer of the program's own",
+    ),
+    "processor time": by_signal(
+        signal.SIGXCPU, python("resource.setrlimit(resource.RLIMIT_CPU, (1, 9))\nwhile True: pass"), "limit",
+        "it has used the processor time that it may (RLIMIT_CPU)",
+    ),
+    "the size of a file": by_signal(
+        signal.SIGXFSZ, ("prlimit", "--fsize=1000", "dd", "if=/dev/zero", "of=/tmp/x", "count=9"), "limit",
+        "it wrote a file that is larger than it may (RLIMIT_FSIZE)",
+    ),
+    "a call of a 32-bit program": by_signal(
+        signal.SIGSYS, python(CALL_32), "refused_call",
+        "the sandbox refuses its system call (seccomp), as each of a 32-bit program",
+    ),
+    "KILL": by_signal(signal.SIGKILL, ("sh", "-c", "kill -KILL $$"), "sent", SENT),
+    "TERM": by_signal(signal.SIGTERM, ("sh", "-c", "kill -TERM $$"), "sent", SENT),
+}  # fmt: skip
+LIMITED = ("memory", "processes")
+
+
+@pytest.fixture(scope="module")
+def enforced(shared_world: World) -> bool:
+    """Whether limits are enforced here: not on a rootless engine with cgroup v1."""
+    return "does not enforce" not in shared_world.agent("true", check=True).stderr
+
+
+@pytest.fixture(scope="module")
+def session(shared_world: World) -> Iterator[str]:
+    with shared_world.session(env=LIMITS) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def box(shared_world: World) -> Iterator[podbot.Sandbox]:
+    keys = {"workspace.source": "none", "sandbox.memory": "128m", "sandbox.pids": 100}
+    config = podbot.load_config(podbot.LoadOptions(environ=shared_world.env, overrides=keys))
+    with podbot.sandbox(config, podbot.LaunchRequest(), environ=shared_world.env) as opened:
+        yield opened
+
+
+def events(stderr: str, *kinds: str) -> list[dict[str, Any]]:
+    found = [json.loads(line) for line in stderr.splitlines() if line.startswith("{")]
+    return [event for event in found if event["kind"] in kinds]
+
+
+def has(result: object, expected: dict[str, Any]) -> bool:
+    found = {name: getattr(result, name) for name in expected}
+    return all(want(found[name]) if callable(want) else found[name] == want for name, want in expected.items())
+
+
+JSON = ("--log-format", "json")
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_an_end_is_named(shared_world: World, session: str, box: podbot.Sandbox, *, enforced: bool, name: str) -> None:
+    end = ENDS[name]
+    if name in LIMITED and not enforced:
+        return  # nothing would stop it
+    doors: dict[str, Callable[[tuple[str, ...]], Any]] = {
+        "exec": lambda flags: shared_world.podbot(*flags, "exec", session, "--", *end.words),
+        "agent": lambda flags: shared_world.agent(*end.words, flags=flags, env=LIMITS),
+    }
+    for door, through in doors.items():
+        text = through(())
+        assert text.returncode == end.code, text.stderr
+        (line,) = [line for line in text.stderr.splitlines() if end.said in line]
+        assert line.startswith("podbot: "), line
+        kinds = {f"{door}.{end.kind}"} | ({f"sandbox.{end.kind}"} if door == "agent" else set())
+        logged = through(JSON)
+        (event,) = events(logged.stderr, *kinds)
+        assert (event["level"], end.said in event["message"]) == ("warning", True), event
+        if end.kind == "killed":
+            assert (event["signal"], event["cause"]) == (end.result["signal"], end.result["cause"])
+    result = box.run(end.words)
+    assert result.exit_code == end.code, result
+    assert has(result, end.result), result
+    assert has(box.shell.execute(end.words), end.result)
+
+
+@pytest.mark.parametrize("code", [130, 137, 139, 143])
+def test_a_command_that_exits_with_such_a_status_by_itself_was_ended_by_nothing(
+    shared_world: World, session: str, box: podbot.Sandbox, code: int
+) -> None:
+    done = shared_world.podbot("exec", session, "--", "sh", "-c", f"exit {code}")
+    assert (done.returncode, done.stderr) == (code, "")
+    result = box.run(["sh", "-c", f"exit {code}"])
+    assert (result.exit_code, result.signal, result.cause) == (code, None, "")
+
+
+def test_of_a_signal_that_the_operator_sent_nothing_is_said(shared_world: World, session: str) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        child = shared_world.start("exec", session, "--", "sh", "-c", "echo up; exec sleep 60")
+        assert child.stdout is not None
+        assert child.stdout.read(3) == b"up\n"
+        os.kill(child.pid, number)
+        _, err = child.communicate(timeout=60)
+        assert (child.returncode, err) == (128 + number, b"")
+
+
+def test_a_time_limit_is_named_in_the_library(box: podbot.Sandbox) -> None:
+    for result in (box.run(["sleep", "60"], timeout=0.5), box.shell.execute(["sleep", "60"], timeout_seconds=0.5)):
+        assert (result.exit_code, result.timed_out, result.cause) == (-1, True, "deadline")
