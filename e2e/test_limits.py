@@ -259,7 +259,10 @@ def test_a_command_that_the_kernel_killed_for_memory_says_so(world: World, enfor
     with world.session(flags=("--memory", "128m")) as name:
         done = world.podbot("exec", name, *hog)
     assert done.returncode == 137
-    assert "out of memory: the kernel killed the command; the limit is 128 MiB (sandbox.memory)" in done.stderr
+    assert (
+        "out of memory: the kernel killed the command; the limit is 128 MiB (sandbox.memory, flag --memory)"
+        in done.stderr
+    )
 
 
 FORKS = """
@@ -284,7 +287,7 @@ def test_a_command_that_could_start_no_more_processes_says_so(world: World, enfo
         done = world.podbot("exec", name, "--", *forks)
         assert done.returncode == 3
         (line,) = [line for line in done.stderr.splitlines() if "out of processes: the kernel refused " in line]
-        assert line.endswith("; the limit is 100 (sandbox.pids)")
+        assert line.endswith("; the limit is 100 (sandbox.pids, variable PODBOT_SANDBOX_PIDS)")
         # Neither an earlier command's event nor one that did no harm is told.
         assert "out of processes" not in world.podbot("exec", name, "--", "false").stderr
         harmless = world.podbot("exec", name, "--", "python3", "-c", FORKS.replace("exit(3)", "exit(0)"), check=True)

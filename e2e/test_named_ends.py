@@ -51,7 +51,8 @@ class End(NamedTuple):
     """An end that a command brings about itself.
 
     ``said``: words of the line on stderr. ``kind``: of its event, without "agent" or "exec" in front. ``result``:
-    attributes of the library's result, or functions that must be true of them.
+    attributes of the library's result, or functions that must be true of them. ``limit``: which is named, with where it
+    was set.
     """
 
     words: tuple[str, ...]
@@ -59,6 +60,7 @@ class End(NamedTuple):
     said: str
     kind: str
     result: dict[str, Any]
+    limit: str = ""
 
 
 def by_signal(number: signal.Signals, words: tuple[str, ...], cause: str, said: str) -> End:
@@ -70,10 +72,12 @@ ENDS = {
     "memory": End(
         python("bytearray(1 << 30)"), 137, "out of memory: the kernel killed the ", "out_of_memory",
         {"signal": 9, "cause": "out_of_memory", "out_of_memory": True},
+        "; the limit is 128 MiB (sandbox.memory, variable PODBOT_SANDBOX_MEMORY)",
     ),
     "processes": End(
         python(FORKS), 3, "out of processes: the kernel refused ", "out_of_processes",
         {"signal": None, "cause": "", "forks_refused": lambda number: number > 0},
+        "; the limit is 100 (sandbox.pids, variable PODBOT_SANDBOX_PIDS)",
     ),
     "an address that is not its own": by_signal(signal.SIGSEGV, python("ctypes.string_at(0)"), "fault", FAULT),
     "abort": by_signal(signal.SIGABRT, python("os.abort()"), "fault", FAULT),
@@ -101,7 +105,6 @@ ENDS = {
     "KILL": by_signal(signal.SIGKILL, ("sh", "-c", "kill -KILL $$"), "sent", SENT),
     "TERM": by_signal(signal.SIGTERM, ("sh", "-c", "kill -TERM $$"), "sent", SENT),
 }  # fmt: skip
-LIMITED = ("memory", "processes")
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +143,7 @@ JSON = ("--log-format", "json")
 @pytest.mark.parametrize("name", ENDS)
 def test_an_end_is_named(shared_world: World, session: str, box: podbot.Sandbox, *, enforced: bool, name: str) -> None:
     end = ENDS[name]
-    if name in LIMITED and not enforced:
+    if end.limit and not enforced:
         return  # nothing would stop it
     doors: dict[str, Callable[[tuple[str, ...]], Any]] = {
         "exec": lambda flags: shared_world.podbot(*flags, "exec", session, "--", *end.words),
@@ -151,10 +154,13 @@ def test_an_end_is_named(shared_world: World, session: str, box: podbot.Sandbox,
         assert text.returncode == end.code, text.stderr
         (line,) = [line for line in text.stderr.splitlines() if end.said in line]
         assert line.startswith("podbot: "), line
+        assert line.endswith(end.limit), line
         kinds = {f"{door}.{end.kind}"} | ({f"sandbox.{end.kind}"} if door == "agent" else set())
         logged = through(JSON)
         (event,) = events(logged.stderr, *kinds)
         assert (event["level"], end.said in event["message"]) == ("warning", True), event
+        if end.limit:
+            assert event["origin"].startswith("variable PODBOT_SANDBOX_"), event
         if end.kind == "killed":
             assert (event["signal"], event["cause"]) == (end.result["signal"], end.result["cause"])
     result = box.run(end.words)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from podbot.exec_spec import ExecSpec
     from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest, SessionSubcommand
     from podbot.management.manage import SessionInfo, StopResult
+    from podbot.session.record import SessionRecord
     from podbot.session.run import SessionResult
     from podbot.session.starting import StartResult
 
@@ -137,20 +138,20 @@ def exec_(
         if status.failed or status.out_of_memory or (status.forks_refused and status.code):
             from podbot.session.limits_reached import tell_command_limits
 
-            workspace = _written(environ, container, connect() if by_engine else None)
-            status = tell_command_limits(connect, container, status, emit, workspace=workspace, by_engine=by_engine)
+            record = _record(environ, container, connect() if by_engine else None)
+            status = tell_command_limits(connect, container, status, emit, record=record, by_engine=by_engine)
         return status
 
 
-def _written(environ: Mapping[str, str], container: str, engine: Engine | None) -> str:
-    """The directory of this host that commands of this user's session can write to, or empty.
+def _record(environ: Mapping[str, str], container: str, engine: Engine | None) -> SessionRecord | None:
+    """The record of this user's session, or None.
 
     ``engine``: which ran the command, if no guest did, and where the container may be another one of that name.
     """
     from podbot.session.directory import record_of
 
     record = record_of(environ, container)
-    return record.workspace if record is not None and (engine is None or record.is_on(engine)) else ""
+    return record if record is not None and (engine is None or record.is_on(engine)) else None
 
 
 def _meant(given: str, environ: Mapping[str, str], connect: Callable[[], Engine]) -> str:

@@ -166,6 +166,7 @@ def _sandbox(
             *port_lines,
             *idle,
         ),
+        limit_origins={name: f"{config.origin(f'sandbox.{name}')}" for name in ("memory", "pids")},
     )
 
 

@@ -231,7 +231,8 @@ class SandboxPlan(Frozen):
     ``runtime_dir``: the session's own directory. ``files_dir``: the session's host directory for ``files``.
     ``linked_git``: a git directory that is mounted too, and checked again right before the container is created.
     ``image_agent``: the agent that the image must have. ``resources``: by name, in the order in which they are opened.
-    ``notes``: lines that the operator must see.
+    ``notes``: lines that the operator must see. ``limit_origins``: where the limits of memory and of processes were
+    set, for other podbots that run a command here.
     """
 
     session: str
@@ -246,6 +247,7 @@ class SandboxPlan(Frozen):
     files: tuple[OwnFile, ...] = ()
     resources: Mapping[str, ResourcePlan] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    limit_origins: Mapping[str, str] = field(default_factory=dict)
 
     def find(self, kind: type[ValueT]) -> ValueT | None:
         """The plan of type ``kind`` among the resources, or None."""

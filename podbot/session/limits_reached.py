@@ -17,6 +17,7 @@ from podbot.session.disk_notice import Look, full_disks, written
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
     from podbot.launch.types import SandboxPlan
+    from podbot.session.record import SessionRecord
 
 _MANY = 1_000_000  # the counts come from inside, where an agent could claim any
 
@@ -60,7 +61,7 @@ def tell_command_limits(
     status: ExecStatus,
     emit: Emit,
     *,
-    workspace: str = "",
+    record: SessionRecord | None = None,
     by_engine: bool = False,
     look: Look = disk,
 ) -> ExecStatus:
@@ -68,14 +69,14 @@ def tell_command_limits(
     whole status.
 
     ``connect`` opens the engine, which knows the limits; that one was reached is known without it, except, where the
-    engine ran the command (``by_engine``), of the disk with the container's own files. ``workspace``: see ``written``;
-    ``look``: see ``full_disks``. The container may be any, and the keys of ``sandbox`` are not those of one that podbot
-    did not create.
+    engine ran the command (``by_engine``), of the disk with the container's own files. ``record``: of this user's
+    session; it says where the limits were set, and what the workspace is. ``look``: see ``full_disks``. The container
+    may be any, and the keys of ``sandbox`` are not those of one that podbot did not create.
     """
     if told := cause_in_words(status.killed, status.cause):
         emit(Event("warning", "exec.killed", f"the command was ended by {told}", _killed(container, status)))
     if status.out_of_memory or (status.forks_refused and status.code != 0):
-        _tell_counted(connect, container, status, emit)
+        _tell_counted(connect, container, status, record, emit)
     if not status.failed:
         return status
     storage = ""
@@ -83,14 +84,16 @@ def tell_command_limits(
         with contextlib.suppress(PodbotError):
             engine = connect()
             storage = engine.inspect(container).storage if engine.local else ""
-    return _with_disks(status, workspace, storage, emit, look)
+    return _with_disks(status, record.workspace if record is not None else "", storage, emit, look)
 
 
 def _killed(session: str, status: ExecStatus) -> dict[str, object]:
     return {"session": session, "signal": status.killed, "cause": status.cause}
 
 
-def _tell_counted(connect: Callable[[], Engine], container: str, status: ExecStatus, emit: Emit) -> None:
+def _tell_counted(
+    connect: Callable[[], Engine], container: str, status: ExecStatus, record: SessionRecord | None, emit: Emit
+) -> None:
     memory = pids = None
     is_known = ours = False
     with contextlib.suppress(PodbotError):
@@ -100,14 +103,22 @@ def _tell_counted(connect: Callable[[], Engine], container: str, status: ExecSta
         found = engine.confinement(container)
         ours = is_ours(engine.inspect(container))
         is_known, memory, pids = True, found.memory_limit, found.pids_limit
+
+    def place(name: str, limit: int | None) -> tuple[str, str | None]:
+        """The key in words, and where it was set; None if that is not known."""
+        origin = record.limit_origin(name, limit) if record is not None and ours else ""
+        return (f"sandbox.{name}, {origin}" if origin else f"sandbox.{name}" if ours else ""), origin or None
+
     if status.out_of_memory:
+        key, origin = place("memory", memory)
         text = "out of memory: the kernel killed the command"
-        text += f"; {_memory(memory, 'sandbox.memory' if ours else '')}" if is_known else ""
-        emit(Event("warning", "exec.out_of_memory", text, {"session": container, "limit": memory}))
+        text += f"; {_memory(memory, key)}" if is_known else ""
+        fields = {"session": container, "limit": memory, "origin": origin}
+        emit(Event("warning", "exec.out_of_memory", text, fields))
     if status.forks_refused and status.code != 0 and (pids or not is_known):  # see tell_limits_reached
-        text = _refused(status, pids, "sandbox.pids" if ours else "")
-        fields = {"session": container, "limit": pids, "refused": status.forks_refused}
-        emit(Event("warning", "exec.out_of_processes", text, fields))
+        key, origin = place("pids", pids)
+        fields = {"session": container, "limit": pids, "origin": origin, "refused": status.forks_refused}
+        emit(Event("warning", "exec.out_of_processes", _refused(status, pids, key), fields))
 
 
 def _with_disks(status: ExecStatus, workspace: str, storage: str, emit: Emit, look: Look) -> ExecStatus:

@@ -102,6 +102,15 @@ class SessionRecord(Frozen):
         except (KeyError, TypeError):
             return False
 
+    def limit_origin(self, name: str, value: int | None) -> str:
+        """Where the limit of memory or of pids was set, if it is ``value``; empty if that is not known."""
+        plan: Any = self.plan
+        try:
+            found = plan["limit_origins"][name] if plan["container"]["limits"][name] == value else ""
+        except (KeyError, TypeError):  # TypeError: there is no plan
+            return ""
+        return found if isinstance(found, str) else ""
+
     def is_on(self, engine: Engine) -> bool:
         """Whether ``engine`` has the session's container."""
         return self.endpoint == engine.endpoint and self.engine in ("", engine.words.kind)

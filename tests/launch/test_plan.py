@@ -78,6 +78,8 @@ def test_a_whole_plan() -> None:
         seccomp=profile_path("/home/ann/.local/state/podbot"),
     )
     assert container.limits == Limits(memory=1 << 30, pids=64, nofile=65_536, by_default=("nofile",))
+    assert set(made.sandbox.limit_origins.values()) == {"config file /home/ann/.config/podbot/config.toml"}
+    assert made.sandbox.limit_origins.keys() == {"memory", "pids"}
     assert container.network == "default"
     assert container.env == {
         "GIT_CONFIG_SYSTEM": "/run/podbot/gitconfig",

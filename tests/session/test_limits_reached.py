@@ -18,6 +18,8 @@ from podbot.launch.types import SandboxPlan
 from podbot.machine import Disk
 from podbot.session.disk_notice import FULL_MEGABYTES, Look, full_disks
 from podbot.session.limits_reached import tell_command_limits, tell_limits_reached
+from podbot.session.plan_json import public_part
+from podbot.session.record import SessionRecord
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, Place
 
@@ -148,13 +150,20 @@ def commanded(
     connect: Callable[[], Engine],
     status: ExecStatus,
     *,
-    workspace: str = "",
+    record: SessionRecord | None = None,
     by_engine: bool = False,
     look: Look = roomy,
 ) -> list[str]:
     events: list[Event] = []
-    tell_command_limits(connect, SESSION, status, events.append, workspace=workspace, by_engine=by_engine, look=look)
+    tell_command_limits(connect, SESSION, status, events.append, record=record, by_engine=by_engine, look=look)
     return [event.message for event in events]
+
+
+def recorded(**plan: object) -> SessionRecord:
+    return SessionRecord(SESSION, "unix:///e", "running", plan=plan)
+
+
+SHOP = recorded(workspace={"source": "/src/shop", "target": "/w", "read_only": False})
 
 
 def no_engine() -> Engine:
@@ -165,6 +174,35 @@ def test_a_command_that_memory_ended_names_the_limit(running: FakeEngine) -> Non
     assert commanded(lambda: running, ExecStatus(137, out_of_memory=True, memory_kills=1)) == [
         "out of memory: the kernel killed the command; the limit is 256 MiB (sandbox.memory)"
     ]
+
+
+def test_a_limit_that_a_command_reached_is_named_with_its_origin(running: FakeEngine, place: Place) -> None:
+    plan = replace(planned(place), limit_origins={"memory": "flag --memory", "pids": "config file /c.toml"})
+    record = recorded(**public_part(plan))
+    assert commanded(lambda: running, ExecStatus(137, out_of_memory=True, memory_kills=1), record=record) == [
+        "out of memory: the kernel killed the command; the limit is 256 MiB (sandbox.memory, flag --memory)"
+    ]
+    (said,) = commanded(lambda: running, ExecStatus(1, forks_refused=1), record=record)
+    assert said.endswith("; the limit is 100 (sandbox.pids, config file /c.toml)")
+    events: list[Event] = []
+    tell_command_limits(lambda: running, SESSION, ExecStatus(137, out_of_memory=True), events.append, record=record)
+    assert [event.fields for event in events] == [{"session": SESSION, "limit": 256 << 20, "origin": "flag --memory"}]
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {},
+        {"container": {"limits": {"memory": 1}}, "limit_origins": {"memory": "flag --memory"}},
+        {"container": {"limits": {"memory": 256 << 20}}},
+        {"container": {"limits": {"memory": 256 << 20}}, "limit_origins": {"memory": 7}},
+        {"container": 1, "limit_origins": []},
+    ],
+    ids=["none", "another limit applies", "an older record", "not a text", "not a plan"],
+)
+def test_an_origin_that_is_not_known_is_not_named(running: FakeEngine, plan: dict[str, object]) -> None:
+    (said,) = commanded(lambda: running, ExecStatus(137, out_of_memory=True), record=recorded(**plan))
+    assert said.endswith("; the limit is 256 MiB (sandbox.memory)")
 
 
 def test_that_memory_ended_a_command_is_said_without_an_engine(engine: FakeEngine) -> None:
@@ -181,7 +219,7 @@ def test_a_command_that_could_not_start_processes_names_the_limit(running: FakeE
     assert commanded(no_engine, refused) == [said]
     events: list[Event] = []
     tell_command_limits(lambda: running, SESSION, refused, events.append)
-    fields = {"session": SESSION, "limit": 100, "refused": 12}
+    fields = {"session": SESSION, "limit": 100, "origin": None, "refused": 12}
     assert [(event.level, event.kind, event.fields) for event in events] == [
         ("warning", "exec.out_of_processes", fields)
     ]
@@ -208,11 +246,11 @@ def test_a_full_disk_of_the_workspace_is_looked_at_without_the_engine(
 ) -> None:
     connect = (lambda: running) if engine_answers else no_engine
     before = len(running.calls)
-    (said,) = commanded(connect, ExecStatus(1), workspace="/src/shop", look=full)
+    (said,) = commanded(connect, ExecStatus(1), record=SHOP, look=full)
     assert said == "the disk is full: 0 MB are free on the file system of the workspace (/src/shop)"
     assert running.calls[before:] == []
-    assert commanded(connect, ExecStatus(0), workspace="/src/shop", look=full) == []
-    assert commanded(connect, ExecStatus(143, 15), workspace="/src/shop", look=full) == []
+    assert commanded(connect, ExecStatus(0), record=SHOP, look=full) == []
+    assert commanded(connect, ExecStatus(143, 15), record=SHOP, look=full) == []
 
 
 @pytest.mark.parametrize(
@@ -238,7 +276,7 @@ def test_a_full_disk_is_a_part_of_the_status(running: FakeEngine, place: Place, 
     events: list[Event] = []
     plan = replace(planned(place), workspace=Mount("/src/shop", "/w"))
     for status in (
-        tell_command_limits(no_engine, SESSION, ExecStatus(1), events.append, workspace="/src/shop", look=look),
+        tell_command_limits(no_engine, SESSION, ExecStatus(1), events.append, record=SHOP, look=look),
         tell_limits_reached(running, plan, ExecStatus(1), lambda _key: "", events.append, look=look),
     ):
         assert status == ExecStatus(1, disk_full=met)

@@ -77,7 +77,7 @@ PLANS = st.builds(
     keep=st.sampled_from(["always", "never", "when_unsaved"]), runtime_dir=TEXTS, files_dir=TEXTS,
     workspace=st.none() | MOUNTS, linked_git=st.none() | LINKED, image_agent=st.none() | st.just("claude"),
     files=st.lists(st.builds(OwnFile, TEXTS, TEXTS, st.booleans()), max_size=2).map(tuple),
-    resources=st.fixed_dictionaries({}, optional=RESOURCES), notes=LINES,
+    resources=st.fixed_dictionaries({}, optional=RESOURCES), notes=LINES, limit_origins=NAMES,
 )  # fmt: skip
 
 
