@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -119,11 +120,15 @@ def session(shared_world: World) -> Iterator[str]:
         yield name
 
 
+def config(world: World, **keys: object) -> podbot.AppConfig:
+    overrides = {"workspace.source": "none", **keys}
+    return podbot.load_config(podbot.LoadOptions(environ=world.env, overrides=overrides))
+
+
 @pytest.fixture(scope="module")
 def box(shared_world: World) -> Iterator[podbot.Sandbox]:
-    keys = {"workspace.source": "none", "sandbox.memory": "128m", "sandbox.pids": 100}
-    config = podbot.load_config(podbot.LoadOptions(environ=shared_world.env, overrides=keys))
-    with podbot.sandbox(config, podbot.LaunchRequest(), environ=shared_world.env) as opened:
+    limited = config(shared_world, **{"sandbox.memory": "128m", "sandbox.pids": 100})
+    with podbot.sandbox(limited, podbot.LaunchRequest(), environ=shared_world.env) as opened:
         yield opened
 
 
@@ -192,3 +197,47 @@ def test_of_a_signal_that_the_operator_sent_nothing_is_said(shared_world: World,
 def test_a_time_limit_is_named_in_the_library(box: podbot.Sandbox) -> None:
     for result in (box.run(["sleep", "60"], timeout=0.5), box.shell.execute(["sleep", "60"], timeout_seconds=0.5)):
         assert (result.exit_code, result.timed_out, result.cause) == (-1, True, "deadline")
+
+
+class Outside(NamedTuple):
+    """An end of the whole sandbox while `podbot exec` and a command of the library run in it.
+
+    ``provoke``: gets the world, the session's name, and its podbot. ``said``: words of the error.
+    """
+
+    provoke: Callable[[World, str, subprocess.Popen[bytes]], object]
+    said: str
+
+
+OUTSIDE = {
+    "its podbot is killed": Outside(lambda _world, _name, owner: owner.kill(), "ended while its command was running")
+}
+
+
+@pytest.mark.parametrize("handles", [False, True], ids=["", "TERM is handled"])
+@pytest.mark.parametrize("what", OUTSIDE)
+def test_an_end_of_the_sandbox_is_named(own_world: World, what: str, *, handles: bool) -> None:
+    end, name = OUTSIDE[what], "e2e-outside"
+    owner, _ = own_world.start_agent("sleep 600", "--name", name)
+    shell = podbot.open_shell(config(own_world), name, environ=own_world.env)
+    line = ("trap 'exit 0' TERM; " if handles else "") + "echo up; while :; do sleep 0.05; done"
+    commands = [
+        own_world.start(*flags, "exec", name, "--", "sh", "-c", line, stdin=subprocess.DEVNULL) for flags in ((), JSON)
+    ]
+    try:
+        with shell, shell.stream(["sh", "-c", line]) as stream:
+            assert next(iter(stream)).data == b"up\n"
+            for command in commands:
+                assert command.stdout is not None
+                assert command.stdout.read(3) == b"up\n"
+            end.provoke(own_world, name, owner)
+            texts = [command.communicate(timeout=60)[1].decode() for command in commands]
+    finally:
+        for child in (*commands, owner):
+            child.kill()
+            child.communicate()
+        own_world.cleaned()
+    assert [command.returncode for command in commands] == [1, 1], texts
+    assert f"podbot: the sandbox {name} {end.said}" in texts[0]
+    (error,) = [line for line in map(json.loads, texts[1].splitlines()) if line["level"] == "error"]
+    assert error["kind"] == "SandboxDied", error

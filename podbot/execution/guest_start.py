@@ -95,7 +95,7 @@ class GuestStart:
             if isinstance(exc, ChannelLost):
                 wake.check()
                 control = GuestControl(running, self.container, spec.command[0], self._connect, limits)
-                if (death := control.death()) is not None:
+                if (death := control.death(limits.kill)) is not None:
                     raise death from exc
             raise
         self.control = GuestControl(running, self.container, spec.command[0], self._connect, limits)
@@ -163,12 +163,15 @@ class GuestControl:
     ) -> None:
         self._running, self._container, self._program = running, container, program
         self._connect, self._limits = connect, limits
+        self._sent: set[int] = set()  # the signals that podbot has sent
 
     def signal(self, number: int) -> bool:
+        self._sent.add(number)
         return self._running.signal(number)
 
     def terminate(self) -> bool:
         """See CommandControl. The guest also finds processes that left the group."""
+        self._sent.add(signal.SIGTERM)
         return self._running.terminate()
 
     def resize(self, size: Size) -> None:
@@ -233,20 +236,27 @@ class GuestControl:
 
     def explained(self, error: Exception) -> Exception:
         """See CommandControl. A guest ends with its sandbox, or because a process inside ended it."""
-        return self.death() or ChannelLost(where=self._container, reason=str(error))
+        return self.death(self._limits.kill) or ChannelLost(where=self._container, reason=str(error))
 
-    def death(self) -> SandboxDied | None:
-        """The error if the sandbox has ended; None otherwise. The engine reports the end of a sandbox a little later
-        than its processes end.
+    def death(self, seconds: float) -> SandboxDied | None:
+        """The error if the sandbox has ended within ``seconds``; None otherwise. The engine reports the end of a
+        sandbox a little later than its processes end.
         """
-        until = time.monotonic() + self._limits.kill
+        until = time.monotonic() + seconds
         while (death := self._death()) is None and time.monotonic() < until:
             time.sleep(_LOOK)
         return death
 
     def _checked(self, end: Ended) -> int:
-        """The status. A command that was killed may have been killed with the whole sandbox."""
-        death = self._death() if end.signal == signal.SIGKILL else None
+        """The status. A command that was killed may have been killed with the whole sandbox.
+
+        A guest whose podbot is gone sends TERM to all processes, and ends the sandbox after that; it says so.
+        """
+        death = None
+        if end.cause == "sandbox_end":
+            death = self.death(self._limits.term + self._limits.kill)
+        elif end.signal == signal.SIGKILL or (end.signal == signal.SIGTERM and signal.SIGTERM not in self._sent):
+            death = self._death()
         if death is not None:
             raise death
         return end.code

@@ -210,7 +210,8 @@ def _cause(message: Mapping[str, Any], *, ended_by_signal: bool) -> Cause:
         return "out_of_memory"
     value = message["cause"]
     for known in CAUSES:
-        if value == known and (not known or (ended_by_signal and known not in ("deadline", "out_of_memory"))):
+        alone = known in ("", "sandbox_end")  # a program may handle the TERM of its sandbox's end
+        if value == known and (alone or (ended_by_signal and known not in ("deadline", "out_of_memory"))):
             return known
     raise Malformed("cause is not a cause of such an end")
 

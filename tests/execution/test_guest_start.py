@@ -158,10 +158,46 @@ def test_without_stdin_the_callers_is_not_read(rig: Rig) -> None:
 def test_a_signal_that_ends_the_command_is_its_status(rig: Rig) -> None:
     assert rig.sh("kill -TERM $$") == ExecStatus(128 + signal.SIGTERM, killed=signal.SIGTERM, cause="sent")
     assert rig.sh("kill -KILL $$") == ExecStatus(128 + signal.SIGKILL, killed=signal.SIGKILL, cause="sent")
-    assert rig.asked == 1, "KILL may have ended the whole sandbox"
+    assert rig.asked == 2, "both may have ended the whole sandbox"
+    assert rig.sh("kill -USR1 $$") == ExecStatus(128 + signal.SIGUSR1, killed=signal.SIGUSR1, cause="sent")
+    assert rig.sh("exit 143") == ExecStatus(143)
+    assert rig.asked == 2
     rig.engine.stop(rig.name, seconds=0)
-    with pytest.raises(SandboxDied):
-        rig.sh("kill -KILL $$")
+    for name in ("KILL", "TERM"):
+        with pytest.raises(SandboxDied):
+            rig.sh(f"kill -{name} $$")
+
+
+def test_after_a_term_that_podbot_sent_the_sandbox_is_not_asked_for(rig: Rig) -> None:
+    with rig.meanwhile(lambda: rig.wake.post(Signal(signal.SIGTERM))):
+        assert rig.sh("echo ready; exec sleep 600") == ExecStatus(128 + signal.SIGTERM, signal.SIGTERM)
+    assert rig.asked == 0
+
+
+@pytest.mark.parametrize("end", [{"code": 143, "signal": 15}, {"code": 0, "signal": None}])
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_command_that_ends_with_its_sandbox_is_an_error(
+    rig: Rig, tmp_path: Path, *, end: dict[str, object], runs: bool
+) -> None:
+    """Its owner was killed: `podbot exec` returned 143 without a word. A guest may lie, and the sandbox go on."""
+    rig.limits = dataclasses.replace(NEVER, term=0.05, kill=0.05)
+
+    def leaves(peer: Peer) -> None:
+        peer.greet()
+        _, ident, _ = peer.hear(frames.START)
+        peer.say(frames.STARTED, ident, {"pid": 7, "job": 0})
+        if not runs:
+            rig.engine.stop(rig.name, seconds=0)
+        peer.say(frames.ENDED, ident, {**ENDED, **end, "cause": "sandbox_end"})
+        peer.stay()
+
+    with lies(rig, tmp_path, leaves):
+        if runs:
+            code, number = int(str(end["code"])), 15 if end["signal"] else None
+            assert rig.sh("true") == ExecStatus(code, killed=number, cause="sandbox_end")
+        else:
+            with pytest.raises(SandboxDied):
+                rig.sh("true")
 
 
 def test_a_missing_program_is_127(rig: Rig) -> None:

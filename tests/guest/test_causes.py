@@ -101,8 +101,15 @@ def test_a_command_that_ends_with_its_sandbox_says_so(tmp_path: Path) -> None:
             stays = tmp_path / "stays"
             channel.start(GuestCommand(("sh", "-c", f"trap '' TERM; touch {stays}; while :; do sleep 0.05; done")))
             running = _begun(channel, "sleep", "600")
+            handles = tmp_path / "handles"
+            line = f"trap 'exit 3' TERM; touch {handles}; while :; do sleep 0.05; done"
+            other = channel.start(GuestCommand(("sh", "-c", line)), lambda *_: None)
+            wait_until(lambda: os.path.exists(handles), what="the command that handles TERM")
             wait_until(lambda: os.path.exists(stays), what="the command that outlives the other one")
             lease.close()
             ended = running.wait(HANG)
             assert ended is not None
             assert (ended.signal, ended.cause) == (signal.SIGTERM, "sandbox_end")
+            ended = other.wait(HANG)
+            assert ended is not None
+            assert (ended.code, ended.signal, ended.cause) == (3, None, "sandbox_end")

@@ -48,6 +48,7 @@ def test_an_end_is_read() -> None:
     killed = messages.ended_from(_said({**ENDED, "code": 137, "signal": 9, "timed_out": True}))
     assert (killed.code, killed.signal, killed.timed_out) == (137, 9, True)
     assert messages.ended_from(_said({**ENDED, "code": 139, "signal": 11, "cause": "fault"})).cause == "fault"
+    assert messages.ended_from(_said({**ENDED, "cause": "sandbox_end"})).cause == "sandbox_end", "TERM was handled"
 
 
 def test_a_guest_of_an_older_podbot_names_no_cause_but_those_that_it_has_flags_for() -> None:

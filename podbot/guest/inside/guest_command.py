@@ -237,14 +237,14 @@ class Command:
 
     def _cause(self, number: int | None, out_of_memory: bool) -> str:  # noqa: FBT001
         """Why it ended by something else than itself: a word of ``messages.Cause``."""
-        if self.timed_out:
-            return "deadline"
-        if out_of_memory:
-            return "out_of_memory"
-        if number is None or self.adopted:
+        if self.timed_out or out_of_memory:
+            return "deadline" if self.timed_out else "out_of_memory"
+        if self.adopted:
             return ""
-        if number in self.senders:
-            return self.senders[number]
-        if self.terminal and number in _BY_KEY:
+        if self.senders.get(_TERM) == "sandbox_end" and number in (None, _TERM):
+            return "sandbox_end"  # also of a program that has handled its TERM
+        if number is None:
+            return ""
+        if self.terminal and number in _BY_KEY and number not in self.senders:
             return "terminal"
-        return _KERNEL_CAUSES.get(number, "sent")
+        return self.senders.get(number) or _KERNEL_CAUSES.get(number, "sent")
