@@ -3,10 +3,12 @@ in the library's result."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,6 +16,8 @@ import pytest
 
 import podbot
 from e2e.harness import World
+from podbot.errors import ContainerNotFound, PodbotError
+from podbot.shell.types import CommandStream
 
 LIMITS = {"PODBOT_SANDBOX_MEMORY": "128m", "PODBOT_SANDBOX_PIDS": "100"}
 
@@ -202,42 +206,85 @@ def test_a_time_limit_is_named_in_the_library(box: podbot.Sandbox) -> None:
 class Outside(NamedTuple):
     """An end of the whole sandbox while `podbot exec` and a command of the library run in it.
 
-    ``provoke``: gets the world, the session's name, and its podbot. ``said``: words of the error.
+    ``provoke``: gets the world, the session's name, and its podbot. ``cause``: of the error, whose text says ``said``.
+    ``library``: the cause of the error, or of the result of a command that ended before its sandbox.
     """
 
     provoke: Callable[[World, str, subprocess.Popen[bytes]], object]
+    cause: str
     said: str
+    library: tuple[str, ...] = ()
+
+
+def kill_guest(world: World, name: str, _owner: object) -> None:
+    """As a process inside may, if it is root there."""
+    world.podbot("exec", name, "--", "pkill", "-KILL", "-f", "guest.py serve")
 
 
 OUTSIDE = {
-    "its podbot is killed": Outside(lambda _world, _name, owner: owner.kill(), "ended while its command was running")
-}
+    "its podbot is killed": Outside(
+        lambda _world, _name, owner: owner.kill(), "owner_killed", "the podbot that ran its session was killed",
+        ("sandbox_end",),
+    ),
+    "its podbot is told to end": Outside(
+        lambda _world, _name, owner: owner.terminate(), "session_ended", "its session has ended",
+    ),
+    "podbot stop": Outside(
+        lambda world, name, _owner: world.podbot("stop", name, check=True), "stopped", "a podbot was told to stop it"
+    ),
+    "podman rm": Outside(lambda world, name, _owner: world.podman("rm", "-f", name), "", "the container "),
+    "podman kill": Outside(lambda world, name, _owner: world.podman("kill", name), "", "the container "),
+    "a KILL of the guest": Outside(kill_guest, "", "the container "),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("handles", [False, True], ids=["", "TERM is handled"])
-@pytest.mark.parametrize("what", OUTSIDE)
+@pytest.mark.parametrize(
+    ("what", "handles"),
+    [*((what, False) for what in OUTSIDE), ("its podbot is killed", True)],
+    ids=[*OUTSIDE, "its podbot is killed, and TERM is handled"],
+)
 def test_an_end_of_the_sandbox_is_named(own_world: World, what: str, *, handles: bool) -> None:
     end, name = OUTSIDE[what], "e2e-outside"
     owner, _ = own_world.start_agent("sleep 600", "--name", name)
-    shell = podbot.open_shell(config(own_world), name, environ=own_world.env)
     line = ("trap 'exit 0' TERM; " if handles else "") + "echo up; while :; do sleep 0.05; done"
     commands = [
         own_world.start(*flags, "exec", name, "--", "sh", "-c", line, stdin=subprocess.DEVNULL) for flags in ((), JSON)
     ]
+    found: list[object] = []
     try:
-        with shell, shell.stream(["sh", "-c", line]) as stream:
+        with contextlib.ExitStack() as stack:
+            shell = stack.enter_context(podbot.open_shell(config(own_world), name, environ=own_world.env))
+            stream = stack.enter_context(shell.stream(["sh", "-c", line]))
             assert next(iter(stream)).data == b"up\n"
+            reader = threading.Thread(target=lambda: found.append(_end_of(stream)))
+            reader.start()
             for command in commands:
                 assert command.stdout is not None
                 assert command.stdout.read(3) == b"up\n"
             end.provoke(own_world, name, owner)
             texts = [command.communicate(timeout=60)[1].decode() for command in commands]
+            reader.join(60)
     finally:
         for child in (*commands, owner):
             child.kill()
             child.communicate()
         own_world.cleaned()
     assert [command.returncode for command in commands] == [1, 1], texts
-    assert f"podbot: the sandbox {name} {end.said}" in texts[0]
-    (error,) = [line for line in map(json.loads, texts[1].splitlines()) if line["level"] == "error"]
-    assert error["kind"] == "SandboxDied", error
+    assert f"podbot: the sandbox {name} ended while its command was running: {end.said}" in texts[0]
+    (error,) = events(texts[1], "SandboxDied")
+    causes = (end.cause,) if end.cause else ("removed", "not_running")
+    assert error["fields"]["cause"] in causes, error
+    (ended,) = found
+    # The library says of a container that somebody else removed that it does not exist.
+    assert isinstance(ended, ContainerNotFound if not end.cause else ()) or (
+        getattr(ended, "cause", None) in (*causes, *end.library)
+    ), repr(ended)
+
+
+def _end_of(stream: CommandStream) -> object:
+    """The stream's result, or the error with which it ended."""
+    try:
+        list(stream)
+    except PodbotError as exc:
+        return exc
+    return stream.result

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import shutil
 import signal
 import threading
 from collections.abc import Callable
@@ -24,11 +26,14 @@ from podbot.errors import (
     MachineNotReady,
     NotOurs,
     RemoveFailed,
+    SandboxDied,
     SocketNotFound,
     StartFailed,
 )
 from podbot.events import Event
+from podbot.places import runtime_root
 from podbot.session.directory import session_directory
+from podbot.session.flags import STOPPING, flagged
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.driver import FakeDriver
 from tests.engine.podman.test_machine_checks import USER
@@ -382,6 +387,29 @@ def test_exec(engine: Closable, place: Place) -> None:
     for fd in (ends[0][0], *ends[1]):
         os.close(fd)
     assert engine.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("during", "cause"), [("stop", "stopped"), ("removal", "session_ended"), ("nothing", "not_running")]
+)
+def test_exec_says_who_ended_the_sandbox(engine: Closable, place: Place, during: str, cause: str) -> None:
+    engine.start(engine.create(container("any", marks={})))
+    path = os.path.join(runtime_root(environ(place)), "any")
+    os.makedirs(path, 0o700)
+    with contextlib.ExitStack() as stack:
+
+        def dies(_io: ExecPeer) -> int:
+            if during == "stop":
+                stack.enter_context(flagged(path, STOPPING))
+            elif during == "removal":
+                shutil.rmtree(path)
+            engine.die("any")
+            return 0
+
+        engine.on("it", dies)
+        with pytest.raises(SandboxDied) as caught:
+            podbot.exec_(configured(place), "any", podbot.ExecSpec(("it",)), io=SILENT, environ=environ(place))
+    assert caught.value.cause == cause
 
 
 @pytest.mark.parametrize(("code", "looks"), [(0, 0), (3, 1)])

@@ -41,10 +41,13 @@ def open_shell(
     SandboxStopped for one that does not run, SandboxPaused, and ContainerError subclasses; InvalidWorkingDirectory for
     ``root``.
     """
+    from podbot.places import runtime_root
     from podbot.session.disk_notice import full_disks
+    from podbot.session.end_cause import end_cause
     from podbot.session.shells import running_session, shell_in
 
     environ = environment(environ)
+    path = os.path.join(runtime_root(environ), session)
     with open_engine(config, environ=environ, emit=emit) as engine:
         found = running_session(engine, environ, session)
 
@@ -61,6 +64,7 @@ def open_shell(
         limits=limits,
         validator=validator,
         disk_full=lambda: any(full_disks(*found.disks)),
+        witness=lambda: end_cause(path),
     )
 
 

@@ -112,9 +112,6 @@ from podbot.errors.container import (
     RemoveFailed,
     RepairFailed,
     RequestFailed,
-    SandboxDied,
-    SandboxPaused,
-    SandboxStopped,
     ServiceStartFailed,
     SocketNotFound,
     StartFailed,
@@ -150,6 +147,7 @@ from podbot.errors.host_files import (
     TerminalTooSmall,
     UnsafeDirectory,
 )
+from podbot.errors.sandbox_states import SandboxDied, SandboxPaused, SandboxStopped
 from podbot.errors.session import (
     AlreadyStarted,
     AmbiguousName,

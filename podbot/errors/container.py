@@ -266,33 +266,6 @@ class ExecFailed(ContainerError):
     template: ClassVar[str] = "could not run {command} in {container}: {reason}"
 
 
-class SandboxDied(ContainerError):
-    """The container stopped while a command was running in it."""
-
-    container: str
-    reason: str
-    template: ClassVar[str] = "the sandbox {container} ended while its command was running: {reason}"
-    advice: ClassVar[str] = "It was stopped from outside or exceeded a limit."
-
-
-class SandboxPaused(ContainerError):
-    """The container is paused: its processes are frozen, and no command can run in it. It is not lost."""
-
-    container: str
-    engine_hint: str = ""
-    template: ClassVar[str] = "the sandbox {container} is paused"
-    advice: ClassVar[str] = "{engine_hint}"
-
-
-class SandboxStopped(ContainerError):
-    """The container is not running, so nothing can be done inside. ``state``: the engine's term."""
-
-    container: str
-    state: str
-    template: ClassVar[str] = "the sandbox {container} is not running ({state})"
-    advice: ClassVar[str] = "Start it again if it was kept."
-
-
 class UploadFailed(ContainerError):
     """Files could not be copied into the container."""
 

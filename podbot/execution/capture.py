@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from podbot.engine.port import Engine
 from podbot.exec_spec import ExecSpec
+from podbot.execution.command_control import Witness, nothing_seen
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
 from podbot.streams.wake import Signal, Wake
@@ -36,17 +37,21 @@ def run_fed(
     guest: str | None = None,
     limits: TimeLimits = TIME_LIMITS,
     timer: StartTimer = threading.Timer,
+    witness: Witness = nothing_seen,
 ) -> ExecStatus:
     """Run ``spec`` to its end; ``out`` and ``err`` are called from other threads, never after the return.
 
     ``data`` is the whole of its stdin, or ``fill`` writes it, in another thread. ``guest``: see ``run_exec``. After
     ``seconds`` the command is terminated as by TERM, and the status says so. Ctrl-C terminates it too, even if the
-    program in the sandbox ignores the signal. ``timer`` measures ``seconds``. Raises what ``run_exec`` raises.
+    program in the sandbox ignores the signal. ``timer`` measures ``seconds``. ``witness``: see Witness.
+    Raises what ``run_exec`` raises.
     """
     limit = _ended_after(wake, seconds, timer)
     with _from(fill or _filling(data)) as stdin, _fed(out) as stdout, _fed(err) as stderr, limit:
         io = ExecIO(stdin, stdout, stderr, shared=False)
-        return run_exec(engine, container, spec, io, wake, interrupt_ends=True, limits=limits, guest=guest)
+        return run_exec(
+            engine, container, spec, io, wake, interrupt_ends=True, limits=limits, guest=guest, witness=witness
+        )
 
 
 def _filling(data: bytes | None) -> Fill | None:

@@ -18,6 +18,30 @@ if TYPE_CHECKING:
     from podbot.guest.messages import Ended
 
 
+Witness = Callable[[], str]
+"""Says why the sandbox is ending, in a word of ``SandboxDied.CAUSES``; empty if this host does not show it. Called as
+soon as a command has broken off, because what it looks at lasts no longer than the end itself.
+"""
+
+
+_SOON, _LOOKS = 0.05, 4  # seconds between further looks, and how many
+
+
+def nothing_seen() -> str:
+    """A Witness of nothing."""
+    return ""
+
+
+def seen_soon(witness: Witness) -> str:
+    """What ``witness`` says of a sandbox that has ended: a podbot that was killed has its locks a little longer."""
+    for look in range(1 if witness is nothing_seen else 1 + _LOOKS):
+        if look:
+            time.sleep(_SOON)
+        if cause := witness():
+            return cause
+    return ""
+
+
 class LeftCommand(Frozen):
     """A running command that another process is to end; with the defaults, there is none.
 

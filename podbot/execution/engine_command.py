@@ -20,7 +20,14 @@ from podbot.errors import (
     SocketNotFound,
 )
 from podbot.exec_spec import ExecSpec
-from podbot.execution.command_control import LeftCommand, terminated, within
+from podbot.execution.command_control import (
+    LeftCommand,
+    Witness,
+    nothing_seen,
+    seen_soon,
+    terminated,
+    within,
+)
 from podbot.execution.group import is_gone, signal_group
 from podbot.execution.kernel_counts import KernelCounts
 from podbot.execution.stopped import Group, group_of
@@ -38,7 +45,7 @@ _GONE = (EngineGone, ConnectionFailed, SocketNotFound)
 class EngineCommand:
     """See ``CommandControl``. ``program``: for messages. ``counts``: the kernel's, where they can be read.
 
-    ``before``: what they were before the start.
+    ``before``: what they were before the start. ``witness``: see Witness.
     """
 
     def __init__(
@@ -51,12 +58,14 @@ class EngineCommand:
         *,
         counts: KernelCounts | None = None,
         before: tuple[int, int] = (0, 0),
+        witness: Witness = nothing_seen,
     ) -> None:
         self._engine, self._container, self._program = engine, container, program
         self._limits, self._exec_id = limits, exec_id
         self._last: ExecState | None = None
         self._counts, self._before = counts, before
         self._code: int | None = None
+        self._witness = witness
 
     def signal(self, number: int) -> bool:
         return signal_group(self._engine, self._container, self._exec_id, number, seconds=self._limits.shell)
@@ -190,7 +199,7 @@ class EngineCommand:
 
     def _checked(self, code: int | None, side: CommandSide) -> int:
         if code in (None, _KILLED) or side.broken:
-            check_alive(self._engine, self._container)
+            check_alive(self._engine, self._container, self._witness)
         if code is None:
             reason = "the engine reported its end without a status"
             raise ExecFailed(container=self._container, command=self._program, reason=reason)
@@ -207,14 +216,17 @@ class EngineCommand:
             raise CommandSurvived(container=self._container, command=self._program)
 
     def _died(self, reason: str) -> SandboxDied:
+        if cause := self._witness():
+            return SandboxDied.seen(self._container, cause, None)
         return SandboxDied(container=self._container, reason=reason)
 
 
-def check_alive(engine: Engine, container: str) -> None:
+def check_alive(engine: Engine, container: str, witness: Witness = nothing_seen) -> None:
     """Raise SandboxDied unless ``container`` runs. A status of 137: KILL ended the command or the whole sandbox."""
+    cause = witness()  # before the engine is asked, which takes longer than a podbot may hold its locks
     try:
         state = engine.inspect(container).state
     except ContainerNotFound:
-        raise SandboxDied(container=container, reason="the container was removed") from None
+        raise SandboxDied.seen(container, cause or seen_soon(witness), None) from None
     if state != "running":
-        raise SandboxDied(container=container, reason=f"the container is {state}")
+        raise SandboxDied.seen(container, cause or seen_soon(witness), state)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from podbot.engine.port import Engine, Size, StartRefusal
 from podbot.errors import ContainerError, ExecFailed, SandboxPaused
 from podbot.exec_spec import ExecSpec
-from podbot.execution.command_control import CommandControl, Started
+from podbot.execution.command_control import CommandControl, Started, Witness, nothing_seen
 from podbot.execution.engine_command import EngineCommand
 from podbot.execution.kernel_counts import KernelCounts, counts_of
 from podbot.execution.time_limits import TimeLimits
@@ -22,10 +22,11 @@ from podbot.streams.wake import Wake
 
 
 class EngineStart:
-    """See ``CommandStart``."""
+    """See ``CommandStart``. ``witness``: see Witness."""
 
-    def __init__(self, engine: Engine, container: str) -> None:
+    def __init__(self, engine: Engine, container: str, witness: Witness = nothing_seen) -> None:
         self.container = container
+        self._witness = witness
         self.control: CommandControl | None = None
         self._engine = engine
 
@@ -47,7 +48,14 @@ class EngineStart:
         except ExecFailed as exc:  # the engine's answer to a start names neither
             raise ExecFailed(**exc.fields | {"container": self.container, "command": program}) from exc
         control = self.control = EngineCommand(
-            self._engine, self.container, exec_id, program, limits, counts=counts, before=before
+            self._engine,
+            self.container,
+            exec_id,
+            program,
+            limits,
+            counts=counts,
+            before=before,
+            witness=self._witness,
         )
         side = WatchedSide(
             stream,

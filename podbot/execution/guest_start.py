@@ -18,7 +18,7 @@ from podbot.errors import (
     SandboxDied,
 )
 from podbot.exec_spec import ExecSpec, is_argument, is_env_name
-from podbot.execution.command_control import CommandControl, LeftCommand, Started
+from podbot.execution.command_control import CommandControl, LeftCommand, Started, Witness, nothing_seen
 from podbot.guest.link import PATIENCE, Patience
 from podbot.guest.messages import Ended, GuestCommand
 from podbot.guest.polled_command import PolledCommand
@@ -55,11 +55,15 @@ def can_run(spec: ExecSpec) -> bool:
 class GuestStart:
     """See ``CommandStart``. ``directory``: of the guest's socket. ``discard``: the command's output is not read.
 
-    ``connect``: returns the engine that has the container; called for what the guest does not know.
+    ``connect``: returns the engine that has the container; called for what the guest does not know. ``witness``: see
+    Witness.
     """
 
-    def __init__(self, directory: str, container: str, connect: Connect, *, discard: bool) -> None:
+    def __init__(
+        self, directory: str, container: str, connect: Connect, *, discard: bool, witness: Witness = nothing_seen
+    ) -> None:
         self.container = container
+        self._witness = witness
         self.control: CommandControl | None = None
         self._directory, self._connect, self._discard = directory, connect, discard
 
@@ -94,12 +98,15 @@ class GuestStart:
             running.close()  # the guest then terminates the command if it was started
             if isinstance(exc, ChannelLost):
                 wake.check()
-                control = GuestControl(running, self.container, spec.command[0], self._connect, limits)
+                control = self._controlled(running, spec, limits)
                 if (death := control.death(limits.kill)) is not None:
                     raise death from exc
             raise
-        self.control = GuestControl(running, self.container, spec.command[0], self._connect, limits)
+        self.control = self._controlled(running, spec, limits)
         return Started(self.control, running, lambda: None)
+
+    def _controlled(self, running: PolledCommand, spec: ExecSpec, limits: TimeLimits) -> GuestControl:
+        return GuestControl(running, self.container, spec.command[0], self._connect, limits, witness=self._witness)
 
     def _command(self, spec: ExecSpec, size: Callable[[], Size | None], running: PolledCommand) -> GuestCommand:
         tty = None
@@ -159,8 +166,16 @@ class GuestControl:
     """See ``CommandControl``."""
 
     def __init__(
-        self, running: PolledCommand, container: str, program: str, connect: Connect, limits: TimeLimits
+        self,
+        running: PolledCommand,
+        container: str,
+        program: str,
+        connect: Connect,
+        limits: TimeLimits,
+        *,
+        witness: Witness = nothing_seen,
     ) -> None:
+        self._witness, self._cause, self._leased = witness, "", False
         self._running, self._container, self._program = running, container, program
         self._connect, self._limits = connect, limits
         self._sent: set[int] = set()  # the signals that podbot has sent
@@ -238,11 +253,11 @@ class GuestControl:
         """See CommandControl. A guest ends with its sandbox, or because a process inside ended it."""
         return self.death(self._limits.kill) or ChannelLost(where=self._container, reason=str(error))
 
-    def death(self, seconds: float) -> SandboxDied | None:
+    def death(self, seconds: float, *, leased: bool = False) -> SandboxDied | None:
         """The error if the sandbox has ended within ``seconds``; None otherwise. The engine reports the end of a
-        sandbox a little later than its processes end.
+        sandbox a little later than its processes end. ``leased``: its guest said that its podbot is gone.
         """
-        until = time.monotonic() + seconds
+        until, self._leased = time.monotonic() + seconds, leased
         while (death := self._death()) is None and time.monotonic() < until:
             time.sleep(_LOOK)
         return death
@@ -254,19 +269,26 @@ class GuestControl:
         """
         death = None
         if end.cause == "sandbox_end":
-            death = self.death(self._limits.term + self._limits.kill)
+            death = self.death(self._limits.term + self._limits.kill, leased=True)
         elif end.signal == signal.SIGKILL or (end.signal == signal.SIGTERM and signal.SIGTERM not in self._sent):
             death = self._death()
         if death is not None:
             raise death
         return end.code
 
+    def _why(self) -> str:
+        """See Witness. What it once said stays."""
+        self._cause = self._cause or self._witness()
+        # The session's directory may be gone already, which shows no more than that the session has ended.
+        return "owner_killed" if self._leased and self._cause in ("", "session_ended") else self._cause
+
     def _death(self) -> SandboxDied | None:
         """The error if the engine reports that the sandbox has ended; None otherwise."""
         from podbot.execution.engine_command import check_alive
 
         try:
-            check_alive(self._connect(), self._container)
+            blind = self._witness is nothing_seen and not self._leased
+            check_alive(self._connect(), self._container, nothing_seen if blind else self._why)
         except SandboxDied as exc:
             return exc
         except ContainerError:  # the engine does not answer, which changes nothing about the command

@@ -12,7 +12,7 @@ from podbot.engine.port import Engine, Size
 from podbot.errors import CommandSurvived, DiskFull, OutputClosed, PodbotError
 from podbot.exec_spec import ExecSpec
 from podbot.execution.codes import BY_SIGNAL, NOT_A_CAUSE
-from podbot.execution.command_control import CommandStart, LeftCommand, Started, terminated
+from podbot.execution.command_control import CommandStart, LeftCommand, Started, Witness, nothing_seen, terminated
 from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
 from podbot.frozen import Frozen, replace
 from podbot.streams.demux import BadFrame
@@ -88,6 +88,7 @@ def run_exec(
     sandbox_ends: bool = False,
     guest: str | None = None,
     limits: TimeLimits = TIME_LIMITS,
+    witness: Witness = nothing_seen,
 ) -> ExecStatus:
     """Run ``spec`` in ``container`` with the caller's streams until it ends.
 
@@ -97,6 +98,7 @@ def run_exec(
     ``guest``: the directory of its guest's socket on this host, if it has one; the guest then runs what it can.
 
     ``sandbox_ends``: the caller ends the container afterwards, and with it any remaining process of the command.
+    ``witness``: see Witness.
 
     Raises: ContainerNotFound, ExecFailed, EngineGone, EngineStorageFull, SandboxDied, ChannelLost, OutputClosed,
     DiskFull, and CommandSurvived when the command could not be terminated.
@@ -105,7 +107,8 @@ def run_exec(
     from podbot.execution.sandbox_start import SandboxStart
 
     policy = EndBySignal(interrupt_ends=interrupt_ends, limits=limits)
-    start = SandboxStart(engine, container, guest=guest, discard=io.stdout is None and io.stderr is None)
+    discard = io.stdout is None and io.stderr is None
+    start = SandboxStart(engine, container, guest=guest, discard=discard, witness=witness)
     return ExecSession(start, spec=spec, io=io, wake=wake, policy=policy, sandbox_ends=sandbox_ends).run()
 
 
@@ -118,19 +121,21 @@ def run_in_guest(
     *,
     connect: Callable[[], Engine],
     limits: TimeLimits = TIME_LIMITS,
+    witness: Witness = nothing_seen,
 ) -> ExecStatus | None:
     """As :func:`run_exec`, by the guest whose socket is in ``directory``, without the engine.
 
     None: nothing was started, because the guest cannot run such a command or does not answer. ``connect``: returns the
-    engine that has the container, each time the same; called only after an error, or for Ctrl-Z. Raises SandboxDied,
-    ChannelLost, OutputClosed, DiskFull and CommandSurvived.
+    engine that has the container, each time the same; called only after an error, or for Ctrl-Z. ``witness``: see
+    Witness. Raises SandboxDied, ChannelLost, OutputClosed, DiskFull and CommandSurvived.
     """
     from podbot.execution.end_policy import EndBySignal
     from podbot.execution.guest_start import GuestStart, NotTaken, can_run
 
     if not can_run(spec):
         return None
-    start = GuestStart(directory, container, connect, discard=io.stdout is None and io.stderr is None)
+    discard = io.stdout is None and io.stderr is None
+    start = GuestStart(directory, container, connect, discard=discard, witness=witness)
     policy = EndBySignal(limits=limits)
     try:
         return ExecSession(start, spec=spec, io=io, wake=wake, policy=policy).run()

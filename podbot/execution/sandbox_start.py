@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from podbot.execution.command_control import CommandControl, CommandStart, Started
+from podbot.execution.command_control import CommandControl, CommandStart, Started, Witness, nothing_seen
 from podbot.execution.engine_start import EngineStart
 
 if TYPE_CHECKING:
@@ -18,11 +18,20 @@ if TYPE_CHECKING:
 class SandboxStart:
     """See ``CommandStart``. ``guest``: the directory of the socket of the sandbox's guest on this host, if it has one.
 
-    ``discard``: the command's output is not read.
+    ``discard``: the command's output is not read. ``witness``: see Witness.
     """
 
-    def __init__(self, engine: Engine, container: str, *, guest: str | None, discard: bool = False) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        container: str,
+        *,
+        guest: str | None,
+        discard: bool = False,
+        witness: Witness = nothing_seen,
+    ) -> None:
         self.container = container
+        self._witness = witness
         self._engine, self._discard = engine, discard
         self._guest = guest if engine.local else None
         self._chosen: CommandStart | None = None
@@ -37,7 +46,7 @@ class SandboxStart:
         started = self._by_guest(self._guest, spec, size, wake, limits) if self._guest is not None else None
         if started is not None:
             return started
-        self._chosen = EngineStart(self._engine, self.container)
+        self._chosen = EngineStart(self._engine, self.container, self._witness)
         return self._chosen.begin(spec, size, wake, limits)
 
     def _by_guest(
@@ -47,7 +56,9 @@ class SandboxStart:
 
         if not can_run(spec):
             return None
-        self._chosen = GuestStart(directory, self.container, lambda: self._engine, discard=self._discard)
+        self._chosen = GuestStart(
+            directory, self.container, lambda: self._engine, discard=self._discard, witness=self._witness
+        )
         try:
             return self._chosen.begin(spec, size, wake, limits)
         except NotTaken:

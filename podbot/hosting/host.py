@@ -23,6 +23,7 @@ from podbot.launch.resources.guest import guest_of
 from podbot.launch.types import LaunchPlan
 from podbot.protocol.path_map import PathScope
 from podbot.session.directory import SessionDirectory
+from podbot.session.end_cause import end_cause
 from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.kill_watcher import HelperProgram
 from podbot.session.limits_reached import tell_limits_reached
@@ -116,7 +117,12 @@ def run_hosted(
         stack.callback(bridge.close)
         end = HostedEnd(emit, limits=limits)
         session = ExecSession(
-            SandboxStart(engine, plan.sandbox.session, guest=guest_of(plan.sandbox)),
+            SandboxStart(
+                engine,
+                plan.sandbox.session,
+                guest=guest_of(plan.sandbox),
+                witness=lambda: end_cause(plan.sandbox.runtime_dir),
+            ),
             spec=plan.agent.command,
             io=io,
             wake=wake,

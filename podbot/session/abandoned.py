@@ -17,7 +17,7 @@ from podbot.launch.names import LABEL, keep_of
 from podbot.places import runtime_root
 from podbot.session.directory import SessionDirectory, left_session
 from podbot.session.disposal import STOP_SECONDS, kept_event
-from podbot.session.flags import ENDING, flagged
+from podbot.session.flags import ENDING, ORPHANED, flagged
 from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.kept_reports import reporting
 from podbot.session.login_copies import withdraw_copies
@@ -51,7 +51,7 @@ def remove_abandoned(
     Raises SessionExists when another podbot is doing so already, and ContainerError and FilesystemError subclasses.
     """
     path = os.path.join(runtime_root(environ), container.name)
-    with flagged(path, ENDING), left_session(path) as directory:
+    with flagged(path, ENDING), flagged(path, ORPHANED), left_session(path) as directory:
         if directory is None or directory.record.state != "orphaned":
             return  # another podbot has removed or kept both already, and reported it
         with reporting(environ, directory.record, emit) as told:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from podbot.engine.port import ContainerInfo, Engine, Unmet
-from podbot.errors import ContainerNotFound, CreateFailed, NameTaken, PodbotError, StartFailed
+from podbot.errors import ContainerNotFound, CreateFailed, NameTaken, PodbotError, SandboxDied, StartFailed
 from podbot.events import Emit, Event
 from podbot.frozen import replace
 from podbot.launch.repository import is_placeholder, not_placed
@@ -75,7 +75,8 @@ def started_container(session: Opening, resources: Sequence[SessionResource[Any]
     except BaseException as cause:
         if not directory.handed_over:
             try:
-                _clean_up(engine, plan, directory, emit, agent_ran=ready)
+                died = isinstance(cause, SandboxDied)
+                _clean_up(engine, plan, directory, emit, agent_ran=ready, died=died)
             except PodbotError as exc:  # the error that ends the session is the one to report, once
                 if type(exc) is not type(cause):
                     text = f"the sandbox {plan.session} may be left behind: {exc.message}"
@@ -220,7 +221,9 @@ def _is_ours(found: ContainerInfo, plan: SandboxPlan) -> bool:
     return found.labels.items() >= plan.container.labels.items()
 
 
-def _clean_up(engine: Engine, plan: SandboxPlan, directory: SessionDirectory, emit: Emit, *, agent_ran: bool) -> None:
+def _clean_up(
+    engine: Engine, plan: SandboxPlan, directory: SessionDirectory, emit: Emit, *, agent_ran: bool, died: bool
+) -> None:
     """Dispose of the container after an error, which may come before its id is known, so it is looked up by name.
 
     The lock keeps other sessions from using that name, but not other containers: when the image is missing, the
@@ -233,7 +236,7 @@ def _clean_up(engine: Engine, plan: SandboxPlan, directory: SessionDirectory, em
         directory.move("gone")
         return
     if _is_ours(found, plan):
-        dispose(engine, Disposal.of(plan), directory, emit, agent_ran=agent_ran)
+        dispose(engine, Disposal.of(plan), directory, emit, agent_ran=agent_ran, died=died)
     else:
         directory.name_taken()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from podbot.errors import ContainerNotFound
 from podbot.events import Emit, Event
 from podbot.frozen import Frozen
 from podbot.session.directory import remove_directory
+from podbot.session.flags import LEAVING, flagged
 from podbot.session.network import remove_sandbox
 from podbot.session.stuck_servers import end_stuck
 
@@ -39,16 +41,29 @@ class Disposal(Frozen):
         return cls(plan.container.name, plan.container.labels, plan.keep, clone, plan.files_dir)
 
 
-def dispose(engine: Engine, what: Disposal, directory: SessionDirectory, emit: Emit, *, agent_ran: bool = True) -> None:
-    """Remove the container or keep it, and report which. Raises ContainerError subclasses."""
+def dispose(
+    engine: Engine,
+    what: Disposal,
+    directory: SessionDirectory,
+    emit: Emit,
+    *,
+    agent_ran: bool = True,
+    died: bool = False,
+) -> None:
+    """Remove the container or keep it, and report which. ``died``: it had ended before, so this is not its end.
+
+    Raises ContainerError subclasses.
+    """
     unsaved = _worth_keeping(engine, what, directory.record.guest, emit) if agent_ran else None
     # Checked after the search for unsaved work, because a `podbot stop` can interrupt that search.
     if agent_ran and what.keep == "when_unsaved" and directory.being_stopped():
         return  # podbot stop searches by itself, and then owns the container and its record
-    if unsaved is not None:
-        _keep(engine, what, directory, emit, unsaved)
-        return
-    remove_sandbox(engine, what.container, what.container, ended=lambda: end_stuck(directory.record, emit))
+    # For the commands of other podbots, which end with the sandbox.
+    with contextlib.nullcontext() if died else flagged(directory.path, LEAVING):
+        if unsaved is not None:
+            _keep(engine, what, directory, emit, unsaved)
+            return
+        remove_sandbox(engine, what.container, what.container, ended=lambda: end_stuck(directory.record, emit))
     if what.files is not None:
         remove_directory(what.files)
     directory.move("gone")

@@ -20,6 +20,8 @@ from podbot.places import is_own_directory
 LOCK = "lock"
 STOPPING = "stopping"
 ENDING = "ending"  # held in addition to the lock by a process that is only ending the session
+ORPHANED = "orphaned"  # held by a process that ends a session whose podbot was killed
+LEAVING = "leaving"  # held by the process that removes or stops the sandbox at its session's own end
 USED = "used"  # shared by every `podbot exec` in the session
 WANTED = "wanted"  # held by a podbot that waits for the session to end
 ENDING_SECONDS = 30.0  # for ending the previous session of a name: TERM, KILL, search for unsaved work

@@ -19,7 +19,7 @@ from podbot.session.abandoned import LIVES, end_abandoned
 from podbot.session.container_processes import end_left, first_process, lives
 from podbot.session.directory import left_session
 from podbot.session.disposal import STOP_SECONDS
-from podbot.session.flags import ENDING, flagged, is_in_use, is_live
+from podbot.session.flags import ENDING, ORPHANED, flagged, is_in_use, is_live
 from podbot.session.guarding import report_left
 from podbot.session.kept_reports import reporting
 from podbot.session.network import remove_network
@@ -84,6 +84,22 @@ def remove_left(
     """
     if observed(record.state, live=False) != "orphaned":
         return  # it was killed before it took the name of an earlier session
+    with flagged(path, ORPHANED):  # for the commands of other podbots, which end with the sandbox
+        _remove(engine, environ, path, record, limits, first=first, gone=gone, clock=clock, sleep=sleep)
+
+
+def _remove(
+    engine: Engine,
+    environ: Mapping[str, str],
+    path: str,
+    record: SessionRecord,
+    limits: EndLimits,
+    *,
+    first: Callable[[int, str], int | None],
+    gone: Callable[[int], bool],
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> None:
     over = _await_end(engine, path, record, limits, first=first, gone=gone, clock=clock, sleep=sleep)
     if is_live(path):
         return  # another podbot has taken it over

@@ -17,6 +17,7 @@ from podbot.errors import (
     SandboxPaused,
     SandboxStopped,
 )
+from podbot.execution.command_control import Witness, nothing_seen, seen_soon
 from podbot.frozen import Frozen
 from podbot.guest.channel import Channel
 from podbot.guest.messages import GuestCommand, JobState
@@ -83,24 +84,26 @@ def connected(connect: Connect, container: str, directory: str | None, user: str
         raise
 
 
-def explained(connect: Connect, container: str, error: PodbotError) -> PodbotError:
+def explained(connect: Connect, container: str, error: PodbotError, witness: Witness = nothing_seen) -> PodbotError:
     """The cause of a broken connection to ``container``, as its state shows it.
 
-    SandboxPaused for a paused container, SandboxDied for one that has stopped, ContainerNotFound for one that was
-    removed, otherwise ``error``.
+    SandboxPaused for a paused container, SandboxDied for one that has stopped, or was removed by a podbot, as
+    ``witness`` says; ContainerNotFound for another one that was removed, otherwise ``error``.
     """
+    why = witness()
     try:
         engine = connect()
         try:
             found = engine.inspect(container)
             cause = unless_running(engine, found) or error
             if isinstance(cause, SandboxStopped):  # a command was running in it
-                return SandboxDied(container=found.name, reason=f"the container is {found.state}")
+                return SandboxDied.seen(found.name, why or seen_soon(witness), found.state)
             return cause
         finally:
             engine.close()
     except ContainerNotFound as exc:
-        return exc
+        why = why or seen_soon(witness)
+        return SandboxDied.seen(container, why, None) if why else exc
     except ContainerError:
         return error
 
@@ -124,11 +127,12 @@ def shell_in(
     limits: ShellLimits | None,
     validator: CommandValidator | None,
     disk_full: DiskFull = unknown_disks,
+    witness: Witness = nothing_seen,
 ) -> PodmanShell:
     """A shell in a running container; it connects when its first command is run.
 
     ``directory``: the directory on this host with the socket of the container's guest; None: there is no socket.
-    ``user``: see PodmanShell. ``disk_full``: see Call.
+    ``user``: see PodmanShell. ``disk_full``: see Call. ``witness``: see Witness.
     """
     return PodmanShell(
         lambda: connected(connect, container, directory, user),
@@ -138,7 +142,7 @@ def shell_in(
         network_enabled=network_enabled,
         limits=limits,
         validator=validator,
-        explain=lambda error: explained(connect, container, error),
+        explain=lambda error: explained(connect, container, error, witness),
         disk_full=disk_full,
     )
 

@@ -67,7 +67,7 @@ def test_every_error_is_one_paragraph(cls: type[PodbotError], capsys: Capture) -
     assert len(captured.err.splitlines()) == 1
     assert "{" not in captured.err
     for name in set(exc.fields) - {"origin", "hint", "suggestion", "reason", "log", "operation", "effect", "agents"}:
-        if name not in ("status", "stream", "detail") and not name.startswith("minimum"):
+        if name not in ("status", "stream", "detail", "cause") and not name.startswith("minimum"):
             assert str(getattr(exc, name)) in captured.err, f"the error names its {name}"
 
 

@@ -38,6 +38,7 @@ class Rig(Running):
     size: Size | None = None
     limits: TimeLimits = NEVER
     asked: int = 0
+    cause: str = ""
 
     def sh(self, line: str, *words: str, io: ExecIO | None = None, **options: object) -> ExecStatus | None:
         options = {"stdin": False, **options}
@@ -56,6 +57,7 @@ class Rig(Running):
             self.wake,
             connect=connect,
             limits=self.limits,
+            witness=lambda: self.cause,
         )
 
     def io(self) -> ExecIO:
@@ -163,9 +165,10 @@ def test_a_signal_that_ends_the_command_is_its_status(rig: Rig) -> None:
     assert rig.sh("exit 143") == ExecStatus(143)
     assert rig.asked == 2
     rig.engine.stop(rig.name, seconds=0)
-    for name in ("KILL", "TERM"):
-        with pytest.raises(SandboxDied):
+    for name, rig.cause in (("KILL", ""), ("TERM", "stopped")):
+        with pytest.raises(SandboxDied) as caught:
             rig.sh(f"kill -{name} $$")
+        assert caught.value.cause == (rig.cause or "not_running")
 
 
 def test_after_a_term_that_podbot_sent_the_sandbox_is_not_asked_for(rig: Rig) -> None:
@@ -196,7 +199,7 @@ def test_a_command_that_ends_with_its_sandbox_is_an_error(
             code, number = int(str(end["code"])), 15 if end["signal"] else None
             assert rig.sh("true") == ExecStatus(code, killed=number, cause="sandbox_end")
         else:
-            with pytest.raises(SandboxDied):
+            with pytest.raises(SandboxDied, match="the podbot that ran its session was killed"):
                 rig.sh("true")
 
 
@@ -423,7 +426,8 @@ def test_a_guest_that_dies_with_its_sandbox_and_one_that_dies_alone(rig: Rig) ->
     try:
         with rig.meanwhile(lambda: die(0, sandbox=False)), pytest.raises(ChannelLost):
             rig.sh(line)
-        with rig.meanwhile(lambda: die(1, sandbox=True)), pytest.raises(SandboxDied):
+        rig.cause = "session_ended"
+        with rig.meanwhile(lambda: die(1, sandbox=True)), pytest.raises(SandboxDied, match="its session has ended"):
             rig.sh(line)
     finally:
         Path(rig.place, "over").touch()

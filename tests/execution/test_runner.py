@@ -374,6 +374,7 @@ def test_a_dead_container_is_distinguished_from_a_killed_command(rig: Rig) -> No
     with pytest.raises(SandboxDied) as caught:
         rig.run(out_of_memory)
     assert (caught.value.container, caught.value.reason) == (rig.name, "the container is exited")
+    assert (caught.value.cause, "from outside" in caught.value.remedy) == ("not_running", True)
     rig.engine.start(rig.name)
     assert rig.run(ScriptedExec(code=137)).code == 137
 
@@ -385,7 +386,30 @@ def test_a_removed_container(rig: Rig) -> None:
 
     with pytest.raises(SandboxDied) as caught:
         rig.run(removed)
-    assert caught.value.reason == "the container was removed"
+    assert (caught.value.reason, caught.value.cause) == ("the container was removed", "removed")
+
+
+def test_who_ended_a_container_is_asked_of_the_caller(rig: Rig) -> None:
+    def removed(io: ExecPeer) -> int:
+        rig.engine.remove(rig.name)
+        return 0
+
+    rig.engine.on("it", removed)
+    with pytest.raises(SandboxDied) as caught:
+        run_exec(rig.engine, rig.name, ExecSpec(("it",)), rig.io(), rig.wake, witness=lambda: "stopped")
+    assert (caught.value.reason, caught.value.cause) == ("a podbot was told to stop it", "stopped")
+
+
+def test_who_ended_a_container_is_asked_again_because_a_killed_podbot_has_its_locks_a_little_longer(rig: Rig) -> None:
+    def dies(io: ExecPeer) -> int:
+        rig.engine.die(rig.name)
+        return 0
+
+    rig.engine.on("it", dies)
+    said = iter(["", "", "owner_killed"])
+    with pytest.raises(SandboxDied) as caught:
+        run_exec(rig.engine, rig.name, ExecSpec(("it",)), rig.io(), rig.wake, witness=lambda: next(said))
+    assert caught.value.cause == "owner_killed"
 
 
 def test_an_engine_that_stops(rig: Rig) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from podbot.errors import ConnectionFailed, ContainerNotFound, InvalidCommand, SandboxDied, SandboxPaused
-from podbot.session.shells import shell_in
+from podbot.errors import ChannelLost, ConnectionFailed, ContainerNotFound, InvalidCommand, SandboxDied, SandboxPaused
+from podbot.session.shells import explained, shell_in
 from podbot.shell.conformance_jobs import JobShellProtocolTests
 from podbot.shell.podman_shell import PodmanShell
 from podbot.testing import FakeEngine
@@ -110,6 +110,13 @@ def test_a_container_that_dies_under_a_command_and_comes_back(engine: FakeEngine
         shell.execute(["true"])
     engine.start(SESSION)
     assert shell.execute(["echo", "back"]).stdout == "back\n"
+
+
+def test_a_container_that_a_podbot_has_removed_is_told_from_one_that_is_not_there(engine: FakeEngine) -> None:
+    lost = ChannelLost(where=SESSION, reason="it ended")
+    found = [explained(lambda: engine, "gone", lost, witness) for witness in (str, lambda: "stopped")]
+    assert [type(error) for error in found] == [ContainerNotFound, SandboxDied]
+    assert "a podbot was told to stop it" in str(found[1])
 
 
 def test_a_container_that_is_paused_is_not_lost(engine: FakeEngine, shell: PodmanShell) -> None:
