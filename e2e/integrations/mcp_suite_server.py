@@ -25,7 +25,8 @@ from podbot.tools.constraints import Text, Whole, param
 from podbot.tools.contract import Handler, Tool, ToolContext, ToolResult
 from podbot.tools.tool_schema import as_json
 
-PATIENCE = 0.3  # seconds before a call becomes a task: the shortest that the suite wants as one takes a second
+PATIENCE = 1.0  # seconds before a call becomes a task
+LONG = 3  # seconds at least of a call that has to become one
 TICK = 0.1  # between two reports of progress, of which the suite wants three
 
 
@@ -82,22 +83,22 @@ def _greet(params: Name, *, context: ToolContext) -> ToolResult[Said]:
 
 def _slow_compute(params: Computation, *, context: ToolContext) -> ToolResult[Said]:
     del context
-    return _said(_sleep(params.seconds))
+    return _said(_sleep(max(LONG, params.seconds) if params.seconds else 0))
 
 
 def _confirm_delete(params: File, *, context: ToolContext) -> ToolResult[Said]:
     del params, context
-    return _said(_sleep(1))  # without a question: no task of podbot's asks one
+    return _said(_sleep(LONG))  # without a question: no task of podbot's asks one
 
 
 def _failing_job(params: Nothing, *, context: ToolContext) -> ToolResult[Said]:
     del params, context
-    return ToolResult.error(_sleep(1))
+    return ToolResult.error(_sleep(LONG))
 
 
 def _protocol_error_job(params: Nothing, *, context: ToolContext) -> ToolResult[Said]:
     del params, context
-    raise MCPError(INTERNAL_ERROR, _sleep(1))
+    raise MCPError(INTERNAL_ERROR, _sleep(LONG))
 
 
 def _simple_text(params: Nothing, *, context: ToolContext) -> ToolResult[Said]:
@@ -112,7 +113,7 @@ def _error(params: Nothing, *, context: ToolContext) -> ToolResult[Said]:
 
 def _long(params: Nothing, *, context: ToolContext) -> ToolResult[Said]:
     del params, context
-    return _said(_sleep(1))
+    return _said(_sleep(LONG))
 
 
 def _tool(name: str, params: type[Any], handler: Handler[Any, Said]) -> Tool[Any, Said]:

@@ -81,11 +81,13 @@ def client_of_request() -> str:
 def http_application(server: Server[Any], tokens: BearerTokens, address: Address) -> Starlette:
     """The ASGI application. A request needs a token and a Host header of this address; a web page's is refused.
 
-    No page comes from this server, so none has its origin; a client that is no browser may say it.
+    The one origin that is accepted is this address's. No page comes from this server, and a page that an earlier one
+    served here has no token.
     """
     names = (f"{name}:{address.port}" for name in ("127.0.0.1", "localhost", "[::1]"))
-    hosts = sorted({*names, address.authority})
-    security = TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts])
+    security = TransportSecuritySettings(
+        allowed_hosts=sorted({*names, address.authority}), allowed_origins=[f"http://{address.authority}"]
+    )
     # The issuer is part of the SDK's settings, and used only for metadata, which are not served without a resource.
     auth = AuthSettings(issuer_url=AnyHttpUrl(f"http://{address.authority}"), resource_server_url=None)
     application = server.streamable_http_app(

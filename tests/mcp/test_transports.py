@@ -316,7 +316,7 @@ async def test_web_pages_are_refused_with_2026_07_28_as_well(
 async def test_the_origin_of_the_server_itself_is_no_other_pages(served: Served) -> None:
     async with web(served) as url, httpx2.AsyncClient(headers=modern("tools/list"), timeout=120) as http:
         port = httpx2.URL(url).port
-        for origin, status in ((f"http://127.0.0.1:{port}", 200), (f"http://localhost:{port}", 200),
+        for origin, status in ((f"http://127.0.0.1:{port}", 200), (f"http://[::1]:{port}", 403),
                                (f"https://127.0.0.1:{port}", 403), (f"http://127.0.0.1:{port}0", 403),
                                (f"http://127.0.0.1:{port}.evil.example", 403)):  # fmt: skip
             answer = await http.post(url, json=request(1, "tools/list", meta()), headers={"origin": origin})
