@@ -34,6 +34,7 @@ from podbot.events import Event
 from podbot.places import runtime_root
 from podbot.session.directory import session_directory
 from podbot.session.flags import STOPPING, flagged
+from podbot.session.record import SessionRecord, write_record
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.driver import FakeDriver
 from tests.engine.podman.test_machine_checks import USER
@@ -390,12 +391,23 @@ def test_exec(engine: Closable, place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("during", "cause"), [("stop", "stopped"), ("removal", "session_ended"), ("nothing", "not_running")]
+    ("during", "cause", "elsewhere"),
+    [
+        ("stop", "stopped", False),
+        ("removal", "session_ended", False),
+        ("nothing", "not_running", False),
+        ("stop", "not_running", True),
+        ("removal", "not_running", True),
+    ],
 )
-def test_exec_says_who_ended_the_sandbox(engine: Closable, place: Place, during: str, cause: str) -> None:
+def test_exec_says_who_ended_the_sandbox(
+    engine: Closable, place: Place, during: str, cause: str, *, elsewhere: bool
+) -> None:
+    """``elsewhere``: the session of that name is another engine's."""
     engine.start(engine.create(container("any", marks={})))
     path = os.path.join(runtime_root(environ(place)), "any")
     os.makedirs(path, 0o700)
+    write_record(path, SessionRecord("any", "unix:///other" if elsewhere else engine.endpoint, "detached"))
     with contextlib.ExitStack() as stack:
 
         def dies(_io: ExecPeer) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -25,7 +24,6 @@ from podbot.streams.wake import Wake
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
     from podbot.exec_spec import ExecSpec
-    from podbot.execution.command_control import Witness
     from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest, SessionSubcommand
     from podbot.management.manage import SessionInfo, StopResult
     from podbot.session.record import SessionRecord
@@ -106,10 +104,11 @@ def exec_(
     ExecFailed, EngineGone, EngineStorageFull, SandboxDied, ChannelLost, OutputClosed, CommandSurvived.
     """
     from podbot.errors import ContainerNotFound
-    from podbot.execution.command_control import nothing_seen
+    from podbot.execution.command_control import NOTHING_SEEN
     from podbot.execution.runner import run_exec, run_in_guest
     from podbot.launch.names import is_name
     from podbot.places import runtime_root
+    from podbot.session.end_cause import SessionWitness
     from podbot.session.flags import in_use
 
     environ, io = environment(environ), io or ExecIO()
@@ -121,17 +120,17 @@ def exec_(
             return stack.enter_context(open_engine(config, environ=environ, emit=emit))
 
         container = _meant(container, environ, connect)
-        witness = nothing_seen
+        path = os.path.join(runtime_root(environ), container)
         if is_name(container):  # of anything else (".", ".engine") the directory would be no session's, and get a file
-            path = os.path.join(runtime_root(environ), container)
             stack.enter_context(in_use(path))
-            witness = _witness(path)
+        seen = SessionWitness(path, for_one=True)
         status, by_engine = None, False
         if (guest := _guest_of(config, environ, container)) is not None:
-            status = run_in_guest(guest, container, spec, io, waker, connect=connect, witness=witness)
+            status = run_in_guest(guest, container, spec, io, waker, connect=connect, witness=seen)
         if status is None:
             engine, by_engine = connect(), True
             report_left(engine, environ, emit, spare=container)
+            witness = seen if _record(environ, container, engine) is not None else NOTHING_SEEN
             try:
                 status = run_exec(engine, container, spec, io, waker, witness=witness)
             except ContainerNotFound:
@@ -147,25 +146,6 @@ def exec_(
             record = _record(environ, container, connect() if by_engine else None)
             status = tell_command_limits(connect, container, status, emit, record=record, by_engine=by_engine)
         return status
-
-
-def _witness(path: str) -> Witness:
-    """Why the sandbox of the session in ``path`` is ending."""
-    from podbot.execution.command_control import nothing_seen
-
-    if not os.path.isdir(path):  # no session of this user's on this host
-        return nothing_seen
-
-    looks = itertools.count()
-
-    def found() -> str:
-        from podbot.session.end_cause import end_cause  # imported here: few commands see their sandbox end
-
-        # Later, the session's podbot may have cleaned up after an end that came from outside.
-        is_gone = next(looks) == 0 and not os.path.isdir(path)
-        return "session_ended" if is_gone else end_cause(path)
-
-    return found
 
 
 def _record(environ: Mapping[str, str], container: str, engine: Engine | None) -> SessionRecord | None:

@@ -43,7 +43,7 @@ def open_shell(
     """
     from podbot.places import runtime_root
     from podbot.session.disk_notice import full_disks
-    from podbot.session.end_cause import end_cause
+    from podbot.session.end_cause import SessionWitness
     from podbot.session.shells import running_session, shell_in
 
     environ = environment(environ)
@@ -64,7 +64,7 @@ def open_shell(
         limits=limits,
         validator=validator,
         disk_full=lambda: any(full_disks(*found.disks)),
-        witness=lambda: end_cause(path),
+        witness=SessionWitness(path),
     )
 
 

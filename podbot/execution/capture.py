@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from podbot.engine.port import Engine
 from podbot.exec_spec import ExecSpec
-from podbot.execution.command_control import Witness, nothing_seen
+from podbot.execution.command_control import NOTHING_SEEN, Witness
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
 from podbot.streams.wake import Signal, Wake
@@ -37,7 +37,7 @@ def run_fed(
     guest: str | None = None,
     limits: TimeLimits = TIME_LIMITS,
     timer: StartTimer = threading.Timer,
-    witness: Witness = nothing_seen,
+    witness: Witness = NOTHING_SEEN,
 ) -> ExecStatus:
     """Run ``spec`` to its end; ``out`` and ``err`` are called from other threads, never after the return.
 

@@ -18,28 +18,21 @@ if TYPE_CHECKING:
     from podbot.guest.messages import Ended
 
 
-Witness = Callable[[], str]
-"""Says why the sandbox is ending, in a word of ``SandboxDied.CAUSES``; empty if this host does not show it. Called as
-soon as a command has broken off, because what it looks at lasts no longer than the end itself.
-"""
+class Witness:
+    """Says why the sandbox is ending, in a word of ``SandboxDied.CAUSES``, or empty: by facts of this host only, of
+    which nothing inside can change any. This one sees nothing.
+    """
+
+    def now(self) -> str:
+        """Asked first, as soon as a command has broken off: what it looks at lasts no longer than the end itself."""
+        return ""
+
+    def later(self) -> str:
+        """Asked when :meth:`now` has said nothing of an end; may wait a little for what shows late."""
+        return ""
 
 
-_SOON, _LOOKS = 0.05, 4  # seconds between further looks, and how many
-
-
-def nothing_seen() -> str:
-    """A Witness of nothing."""
-    return ""
-
-
-def seen_soon(witness: Witness) -> str:
-    """What ``witness`` says of a sandbox that has ended: a podbot that was killed has its locks a little longer."""
-    for look in range(1 if witness is nothing_seen else 1 + _LOOKS):
-        if look:
-            time.sleep(_SOON)
-        if cause := witness():
-            return cause
-    return ""
+NOTHING_SEEN = Witness()
 
 
 class LeftCommand(Frozen):

@@ -21,10 +21,9 @@ from podbot.errors import (
 )
 from podbot.exec_spec import ExecSpec
 from podbot.execution.command_control import (
+    NOTHING_SEEN,
     LeftCommand,
     Witness,
-    nothing_seen,
-    seen_soon,
     terminated,
     within,
 )
@@ -58,7 +57,7 @@ class EngineCommand:
         *,
         counts: KernelCounts | None = None,
         before: tuple[int, int] = (0, 0),
-        witness: Witness = nothing_seen,
+        witness: Witness = NOTHING_SEEN,
     ) -> None:
         self._engine, self._container, self._program = engine, container, program
         self._limits, self._exec_id = limits, exec_id
@@ -199,7 +198,7 @@ class EngineCommand:
 
     def _checked(self, code: int | None, side: CommandSide) -> int:
         if code in (None, _KILLED) or side.broken:
-            check_alive(self._engine, self._container, self._witness)
+            check_alive(self._engine, self._container, self._witness.now(), self._witness)
         if code is None:
             reason = "the engine reported its end without a status"
             raise ExecFailed(container=self._container, command=self._program, reason=reason)
@@ -216,17 +215,19 @@ class EngineCommand:
             raise CommandSurvived(container=self._container, command=self._program)
 
     def _died(self, reason: str) -> SandboxDied:
-        if cause := self._witness():
+        if cause := self._witness.now():
             return SandboxDied.seen(self._container, cause, None)
         return SandboxDied(container=self._container, reason=reason)
 
 
-def check_alive(engine: Engine, container: str, witness: Witness = nothing_seen) -> None:
-    """Raise SandboxDied unless ``container`` runs. A status of 137: KILL ended the command or the whole sandbox."""
-    cause = witness()  # before the engine is asked, which takes longer than a podbot may hold its locks
+def check_alive(engine: Engine, container: str, cause: str, witness: Witness) -> None:
+    """Raise SandboxDied unless ``container`` runs. A status of 137: KILL ended the command or the whole sandbox.
+
+    ``cause``: what ``witness`` said before the engine was asked, which takes longer than a podbot may hold its locks.
+    """
     try:
         state = engine.inspect(container).state
     except ContainerNotFound:
-        raise SandboxDied.seen(container, cause or seen_soon(witness), None) from None
+        raise SandboxDied.seen(container, cause or witness.later(), None) from None
     if state != "running":
-        raise SandboxDied.seen(container, cause or seen_soon(witness), state)
+        raise SandboxDied.seen(container, cause or witness.later(), state)

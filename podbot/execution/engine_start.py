@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from podbot.engine.port import Engine, Size, StartRefusal
 from podbot.errors import ContainerError, ExecFailed, SandboxPaused
 from podbot.exec_spec import ExecSpec
-from podbot.execution.command_control import CommandControl, Started, Witness, nothing_seen
+from podbot.execution.command_control import NOTHING_SEEN, CommandControl, Started, Witness
 from podbot.execution.engine_command import EngineCommand
 from podbot.execution.kernel_counts import KernelCounts, counts_of
 from podbot.execution.time_limits import TimeLimits
@@ -24,7 +24,7 @@ from podbot.streams.wake import Wake
 class EngineStart:
     """See ``CommandStart``. ``witness``: see Witness."""
 
-    def __init__(self, engine: Engine, container: str, witness: Witness = nothing_seen) -> None:
+    def __init__(self, engine: Engine, container: str, witness: Witness = NOTHING_SEEN) -> None:
         self.container = container
         self._witness = witness
         self.control: CommandControl | None = None

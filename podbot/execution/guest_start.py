@@ -18,7 +18,7 @@ from podbot.errors import (
     SandboxDied,
 )
 from podbot.exec_spec import ExecSpec, is_argument, is_env_name
-from podbot.execution.command_control import CommandControl, LeftCommand, Started, Witness, nothing_seen
+from podbot.execution.command_control import NOTHING_SEEN, CommandControl, LeftCommand, Started, Witness
 from podbot.guest.link import PATIENCE, Patience
 from podbot.guest.messages import Ended, GuestCommand
 from podbot.guest.polled_command import PolledCommand
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Connect = Callable[[], "Engine"]
 _SIZE = (80, 24)  # columns and rows of a terminal whose size is not known
-_LOOK = 0.05  # seconds between two looks at the state of a container that is ending
+_LOOK, _LONGEST_LOOK = 0.05, 0.4  # seconds between looks at the state of a container that is ending
 
 
 class NotTaken(Exception):
@@ -60,7 +60,7 @@ class GuestStart:
     """
 
     def __init__(
-        self, directory: str, container: str, connect: Connect, *, discard: bool, witness: Witness = nothing_seen
+        self, directory: str, container: str, connect: Connect, *, discard: bool, witness: Witness = NOTHING_SEEN
     ) -> None:
         self.container = container
         self._witness = witness
@@ -98,15 +98,17 @@ class GuestStart:
             running.close()  # the guest then terminates the command if it was started
             if isinstance(exc, ChannelLost):
                 wake.check()
-                control = self._controlled(running, spec, limits)
+                control = self._controlled(running, spec, wake, limits)
                 if (death := control.death(limits.kill)) is not None:
                     raise death from exc
             raise
-        self.control = self._controlled(running, spec, limits)
+        self.control = self._controlled(running, spec, wake, limits)
         return Started(self.control, running, lambda: None)
 
-    def _controlled(self, running: PolledCommand, spec: ExecSpec, limits: TimeLimits) -> GuestControl:
-        return GuestControl(running, self.container, spec.command[0], self._connect, limits, witness=self._witness)
+    def _controlled(self, running: PolledCommand, spec: ExecSpec, wake: Wake, limits: TimeLimits) -> GuestControl:
+        return GuestControl(
+            running, self.container, spec.command[0], self._connect, limits, wake=wake, witness=self._witness
+        )
 
     def _command(self, spec: ExecSpec, size: Callable[[], Size | None], running: PolledCommand) -> GuestCommand:
         tty = None
@@ -163,7 +165,7 @@ class _Waiting:
 
 
 class GuestControl:
-    """See ``CommandControl``."""
+    """See ``CommandControl``. ``wake``: a signal that is queued there ends a wait for the end of the sandbox."""
 
     def __init__(
         self,
@@ -173,9 +175,10 @@ class GuestControl:
         connect: Connect,
         limits: TimeLimits,
         *,
-        witness: Witness = nothing_seen,
+        wake: Wake | None = None,
+        witness: Witness = NOTHING_SEEN,
     ) -> None:
-        self._witness, self._cause, self._leased = witness, "", False
+        self._wake, self._witness = wake, witness
         self._running, self._container, self._program = running, container, program
         self._connect, self._limits = connect, limits
         self._sent: set[int] = set()  # the signals that podbot has sent
@@ -253,42 +256,47 @@ class GuestControl:
         """See CommandControl. A guest ends with its sandbox, or because a process inside ended it."""
         return self.death(self._limits.kill) or ChannelLost(where=self._container, reason=str(error))
 
-    def death(self, seconds: float, *, leased: bool = False) -> SandboxDied | None:
+    def death(self, seconds: float, cause: str = "") -> SandboxDied | None:
         """The error if the sandbox has ended within ``seconds``; None otherwise. The engine reports the end of a
-        sandbox a little later than its processes end. ``leased``: its guest said that its podbot is gone.
+        sandbox a little later than its processes end. ``cause``: what the witness has said, if it was asked already.
         """
-        until, self._leased = time.monotonic() + seconds, leased
-        while (death := self._death()) is None and time.monotonic() < until:
-            time.sleep(_LOOK)
+        cause = cause or self._witness.now()
+        until, pause = time.monotonic() + seconds, _LOOK
+        while (death := self._death(cause)) is None and time.monotonic() < until:
+            if self._wake is not None and self._wake.has_signal:
+                return None
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_LOOK)
         return death
 
     def _checked(self, end: Ended) -> int:
-        """The status. A command that was killed may have been killed with the whole sandbox.
+        """The status. A command that was signalled may have been with the whole sandbox, whose guest says it ends.
 
-        A guest whose podbot is gone sends TERM to all processes, and ends the sandbox after that; it says so.
+        That is a reason to ask the witness, and no more: a guest may lie. The engine, whose connection may have to be
+        opened, is asked if the witness saw something; and after a KILL, because the kernel ends a sandbox by that.
         """
         death = None
-        if end.cause == "sandbox_end":
-            death = self.death(self._limits.term + self._limits.kill, leased=True)
-        elif end.signal == signal.SIGKILL or (end.signal == signal.SIGTERM and signal.SIGTERM not in self._sent):
-            death = self._death()
+        if cause := self._shown(end):
+            death = self.death(self._limits.term + self._limits.kill, cause)
+        elif end.signal == signal.SIGKILL:
+            death = self._death("")
         if death is not None:
             raise death
         return end.code
 
-    def _why(self) -> str:
-        """See Witness. What it once said stays."""
-        self._cause = self._cause or self._witness()
-        # The session's directory may be gone already, which shows no more than that the session has ended.
-        return "owner_killed" if self._leased and self._cause in ("", "session_ended") else self._cause
+    def _shown(self, end: Ended) -> str:
+        """Why the sandbox is ending, as this host shows it; asked only if it may be."""
+        if end.cause == "sandbox_end":
+            return self._witness.now() or self._witness.later()
+        killed = end.signal == signal.SIGKILL or (end.signal == signal.SIGTERM and signal.SIGTERM not in self._sent)
+        return self._witness.now() if killed else ""
 
-    def _death(self) -> SandboxDied | None:
-        """The error if the engine reports that the sandbox has ended; None otherwise."""
+    def _death(self, cause: str) -> SandboxDied | None:
+        """The error if the engine reports that the sandbox has ended; None otherwise. ``cause``: see check_alive."""
         from podbot.execution.engine_command import check_alive
 
         try:
-            blind = self._witness is nothing_seen and not self._leased
-            check_alive(self._connect(), self._container, nothing_seen if blind else self._why)
+            check_alive(self._connect(), self._container, cause, self._witness)
         except SandboxDied as exc:
             return exc
         except ContainerError:  # the engine does not answer, which changes nothing about the command

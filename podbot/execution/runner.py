@@ -12,7 +12,7 @@ from podbot.engine.port import Engine, Size
 from podbot.errors import CommandSurvived, DiskFull, OutputClosed, PodbotError
 from podbot.exec_spec import ExecSpec
 from podbot.execution.codes import BY_SIGNAL, NOT_A_CAUSE
-from podbot.execution.command_control import CommandStart, LeftCommand, Started, Witness, nothing_seen, terminated
+from podbot.execution.command_control import NOTHING_SEEN, CommandStart, LeftCommand, Started, Witness, terminated
 from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
 from podbot.frozen import Frozen, replace
 from podbot.streams.demux import BadFrame
@@ -88,7 +88,7 @@ def run_exec(
     sandbox_ends: bool = False,
     guest: str | None = None,
     limits: TimeLimits = TIME_LIMITS,
-    witness: Witness = nothing_seen,
+    witness: Witness = NOTHING_SEEN,
 ) -> ExecStatus:
     """Run ``spec`` in ``container`` with the caller's streams until it ends.
 
@@ -121,7 +121,7 @@ def run_in_guest(
     *,
     connect: Callable[[], Engine],
     limits: TimeLimits = TIME_LIMITS,
-    witness: Witness = nothing_seen,
+    witness: Witness = NOTHING_SEEN,
 ) -> ExecStatus | None:
     """As :func:`run_exec`, by the guest whose socket is in ``directory``, without the engine.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from podbot.execution.command_control import CommandControl, CommandStart, Started, Witness, nothing_seen
+from podbot.execution.command_control import NOTHING_SEEN, CommandControl, CommandStart, Started, Witness
 from podbot.execution.engine_start import EngineStart
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class SandboxStart:
         *,
         guest: str | None,
         discard: bool = False,
-        witness: Witness = nothing_seen,
+        witness: Witness = NOTHING_SEEN,
     ) -> None:
         self.container = container
         self._witness = witness

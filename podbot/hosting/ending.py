@@ -93,27 +93,28 @@ def remove_session(engine: Engine, job: Job, environ: Mapping[str, str]) -> None
     Raises ContainerError and FilesystemError subclasses; the record then stays as it is, and a further call continues.
     """
     directory = SessionDirectory(job.directory, job.lock, _record(job))
-    events: list[Event] = []
-    try:
+    with directory.flags:
+        events: list[Event] = []
+        try:
+            if directory.kept:
+                pass  # by an earlier attempt
+            elif _is_the_session_s(engine, job):
+                what = Disposal(job.container, job.labels, job.keep, job.clone, job.files)
+                dispose(engine, what, directory, events.append)
+            else:
+                end_stuck(directory.record, events.append)
+                remove_network(engine, job.container)  # the container ended by itself, and the engine removed it
+                directory.move("gone")
+                if job.files is not None:
+                    remove_directory(job.files)
+        finally:
+            _end_token(directory, events)
+        created = job.labels.get(f"{LABEL}.created", "")
         if directory.kept:
-            pass  # by an earlier attempt
-        elif _is_the_session_s(engine, job):
-            what = Disposal(job.container, job.labels, job.keep, job.clone, job.files)
-            dispose(engine, what, directory, events.append)
-        else:
-            end_stuck(directory.record, events.append)
-            remove_network(engine, job.container)  # the container ended by itself, and the engine removed it
-            directory.move("gone")
-            if job.files is not None:
-                remove_directory(job.files)
-    finally:
-        _end_token(directory, events)
-    created = job.labels.get(f"{LABEL}.created", "")
-    if directory.kept:
-        withdraw_copies(environ, job.container, created)
-    elif not directory.has_container:
-        forget_copies(environ, job.container, created)
-    keep_events(directory, job, environ, events)
+            withdraw_copies(environ, job.container, created)
+        elif not directory.has_container:
+            forget_copies(environ, job.container, created)
+        keep_events(directory, job, environ, events)
 
 
 def keep_events(directory: SessionDirectory, job: Job, environ: Mapping[str, str], events: Sequence[Event]) -> None:

@@ -23,7 +23,7 @@ from podbot.launch.resources.guest import guest_of
 from podbot.launch.types import LaunchPlan
 from podbot.protocol.path_map import PathScope
 from podbot.session.directory import SessionDirectory
-from podbot.session.end_cause import end_cause
+from podbot.session.end_cause import OwnersWitness
 from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.kill_watcher import HelperProgram
 from podbot.session.limits_reached import tell_limits_reached
@@ -121,7 +121,7 @@ def run_hosted(
                 engine,
                 plan.sandbox.session,
                 guest=guest_of(plan.sandbox),
-                witness=lambda: end_cause(plan.sandbox.runtime_dir),
+                witness=OwnersWitness(plan.sandbox.runtime_dir),
             ),
             spec=plan.agent.command,
             io=io,

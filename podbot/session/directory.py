@@ -20,7 +20,7 @@ from podbot.events import Event
 from podbot.frozen import Frozen, replace
 from podbot.locks import locked_in
 from podbot.places import is_own_directory, runtime_root, trusted_dir
-from podbot.session.flags import LOCK, STOPPING, is_live
+from podbot.session.flags import LEAVING, LOCK, STOPPING, flagged, is_live
 from podbot.session.record import SessionRecord, State, moved, observed, read_record, write_record
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class SessionDirectory:
     ``is_others``: the container belongs to an earlier session that was killed or kept. ``lease``: the descriptor of the
     connection with which the sandbox ends; -1 without one. A process that takes the session over inherits it.
     ``listener``: the socket in the sandbox that its guest has passed to us for the gateway; None without one.
+    ``flags``: to be closed when the directory has been removed, if it is.
     """
 
     def __init__(self, path: str, lock: int, record: SessionRecord, *, earlier: SessionRecord | None = None) -> None:
@@ -77,6 +78,7 @@ class SessionDirectory:
         self.guard_record = ""
         self.lease = -1
         self.listener: socket.socket | None = None
+        self.flags = contextlib.ExitStack()
 
     @property
     def has_container(self) -> bool:
@@ -123,6 +125,10 @@ class SessionDirectory:
         """Whether a `podbot stop` has taken over the container."""
         return is_live(self.path, STOPPING)
 
+    def show_leaving(self) -> None:
+        """Show that the sandbox is at its session's own end, to the commands of other podbots, which end with it."""
+        self.flags.enter_context(flagged(self.path, LEAVING))
+
     def name_taken(self) -> None:
         """The name belongs to another container: restore an earlier session's record, or discard our own."""
         if self.earlier is None:
@@ -167,6 +173,7 @@ def session_directory(
         finally:
             if not directory.stays:
                 remove_reported(path)
+            directory.flags.close()
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from podbot.errors import ContainerNotFound
 from podbot.events import Emit, Event
 from podbot.frozen import Frozen
 from podbot.session.directory import remove_directory
-from podbot.session.flags import LEAVING, flagged
 from podbot.session.network import remove_sandbox
 from podbot.session.stuck_servers import end_stuck
 
@@ -58,12 +56,12 @@ def dispose(
     # Checked after the search for unsaved work, because a `podbot stop` can interrupt that search.
     if agent_ran and what.keep == "when_unsaved" and directory.being_stopped():
         return  # podbot stop searches by itself, and then owns the container and its record
-    # For the commands of other podbots, which end with the sandbox.
-    with contextlib.nullcontext() if died else flagged(directory.path, LEAVING):
-        if unsaved is not None:
-            _keep(engine, what, directory, emit, unsaved)
-            return
-        remove_sandbox(engine, what.container, what.container, ended=lambda: end_stuck(directory.record, emit))
+    if not died:
+        directory.show_leaving()
+    if unsaved is not None:
+        _keep(engine, what, directory, emit, unsaved)
+        return
+    remove_sandbox(engine, what.container, what.container, ended=lambda: end_stuck(directory.record, emit))
     if what.files is not None:
         remove_directory(what.files)
     directory.move("gone")

@@ -16,7 +16,7 @@ from podbot.guard.filesystem import file_clock
 from podbot.guard.marks import GuardReport
 from podbot.launch.resources.credentials import copied_targets
 from podbot.launch.types import LaunchPlan
-from podbot.session.end_cause import end_cause
+from podbot.session.end_cause import OwnersWitness
 from podbot.session.guarding import SCANNER, Scanner
 from podbot.session.kill_watcher import HelperProgram
 from podbot.session.limits_reached import tell_limits_reached
@@ -88,7 +88,7 @@ def _carried_out(
             command = plan.agent.command
             status = run_exec(
                 box.engine, session, command, recorded, wake, sandbox_ends=True, guest=box.guest,
-                witness=lambda: end_cause(plan.sandbox.runtime_dir),
+                witness=OwnersWitness(plan.sandbox.runtime_dir),
             )  # fmt: skip
         emit(Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code}))
         status = tell_limits_reached(box.engine, box.plan, status, origin, emit)

@@ -16,7 +16,7 @@ from podbot.execution.capture import Kept, StartTimer, run_fed
 from podbot.execution.result import BytesResult, ExecutionResult
 from podbot.machine import disk
 from podbot.session.disk_notice import Look, full_disks, written
-from podbot.session.end_cause import end_cause
+from podbot.session.end_cause import OwnersWitness
 from podbot.session.opening import OpenSandbox
 from podbot.session.shells import connected, explained, shell_in
 from podbot.shell.cancellation import waiting_for
@@ -77,6 +77,7 @@ class Sandbox:
         self._engines = EnginePool(connect)
         self._timer = timer
         self._look = look
+        self._witness = OwnersWitness(opened.plan.runtime_dir)
         self._made: list[_Closable] = []
         self._changed = threading.Condition()  # protects the attributes below, and is never held during a command
         self._calls = 0  # of ``run`` and its kin, in progress
@@ -160,7 +161,7 @@ class Sandbox:
             begun = time.monotonic()
             status = run_fed(
                 engine, self.name, spec, wake, data=data, out=out, err=err, seconds=timeout,
-                guest=self._opened.guest, timer=self._timer, witness=self._why_ended,
+                guest=self._opened.guest, timer=self._timer, witness=self._witness,
             )  # fmt: skip
             seconds = time.monotonic() - begun
             disk_full = status.disk_full or (status.failed and self._is_disk_full(engine))
@@ -180,9 +181,6 @@ class Sandbox:
             "disk_full": disk_full,
             "cause": "deadline" if timed_out else status.cause,
         }
-
-    def _why_ended(self) -> str:
-        return end_cause(self._opened.plan.runtime_dir)
 
     def _is_disk_full(self, engine: Engine) -> bool:
         """Whether a file system is full that commands write to. Asked after a command that failed."""
@@ -260,7 +258,7 @@ class Sandbox:
             limits=limits,
             validator=validator,
             disk_full=self._look_at_disks,
-            witness=self._why_ended,
+            witness=self._witness,
         )
         self._add(shell, self._made)
         return shell
@@ -283,7 +281,7 @@ class Sandbox:
         connect = self._engine_of_its_own
         made = Connection(
             lambda: connected(connect, self.name, self._opened.guest, user),
-            lambda error: explained(connect, self.name, error, self._why_ended),
+            lambda error: explained(connect, self.name, error, self._witness),
         )
         self._add(made, self._made)
         return made

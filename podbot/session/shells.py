@@ -17,7 +17,7 @@ from podbot.errors import (
     SandboxPaused,
     SandboxStopped,
 )
-from podbot.execution.command_control import Witness, nothing_seen, seen_soon
+from podbot.execution.command_control import NOTHING_SEEN, Witness
 from podbot.frozen import Frozen
 from podbot.guest.channel import Channel
 from podbot.guest.messages import GuestCommand, JobState
@@ -84,25 +84,25 @@ def connected(connect: Connect, container: str, directory: str | None, user: str
         raise
 
 
-def explained(connect: Connect, container: str, error: PodbotError, witness: Witness = nothing_seen) -> PodbotError:
+def explained(connect: Connect, container: str, error: PodbotError, witness: Witness = NOTHING_SEEN) -> PodbotError:
     """The cause of a broken connection to ``container``, as its state shows it.
 
     SandboxPaused for a paused container, SandboxDied for one that has stopped, or was removed by a podbot, as
     ``witness`` says; ContainerNotFound for another one that was removed, otherwise ``error``.
     """
-    why = witness()
+    why = witness.now()
     try:
         engine = connect()
         try:
             found = engine.inspect(container)
             cause = unless_running(engine, found) or error
             if isinstance(cause, SandboxStopped):  # a command was running in it
-                return SandboxDied.seen(found.name, why or seen_soon(witness), found.state)
+                return SandboxDied.seen(found.name, why or witness.later(), found.state)
             return cause
         finally:
             engine.close()
     except ContainerNotFound as exc:
-        why = why or seen_soon(witness)
+        why = why or witness.later()
         return SandboxDied.seen(container, why, None) if why else exc
     except ContainerError:
         return error
@@ -127,7 +127,7 @@ def shell_in(
     limits: ShellLimits | None,
     validator: CommandValidator | None,
     disk_full: DiskFull = unknown_disks,
-    witness: Witness = nothing_seen,
+    witness: Witness = NOTHING_SEEN,
 ) -> PodmanShell:
     """A shell in a running container; it connects when its first command is run.
 

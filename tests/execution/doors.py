@@ -13,8 +13,8 @@ from podbot.exec_spec import ExecSpec
 from podbot.execution.hosted_end import HostedEnd, HostedLimits
 from podbot.execution.runner import ExecIO, ExecSession, ExecStatus, run_exec, run_in_guest
 from podbot.execution.sandbox_start import SandboxStart
-from podbot.testing import STDOUT, ExecPeer
-from tests.execution.running import Running, running
+from podbot.testing import STDOUT, ExecPeer, FakeEngine
+from tests.execution.running import Running, Told, running
 from tests.streams.channels import LineFilter
 from tests.streams.plumbing import in_thread
 from tests.waiting import HANG
@@ -31,13 +31,15 @@ NEVER = HostedLimits(
 @dataclass
 class Rig(Running):
     """``place``: of the liar's socket. ``engines``: how often the engine ran the command. ``discards``: nobody
-    wants its output, and the guest is told so by `exec` and `run`."""
+    wants its output, and the guest is told so by `exec` and `run`. ``opened``: how often `exec` opened the engine."""
 
     place: str
     limits: HostedLimits = NEVER
     discards: bool = False
     spec: ExecSpec = SPEC
     engines: int = 0
+    opened: int = 0
+    witness: Told = field(default_factory=Told)
     out: bytes = b""
     err: bytes = b""
     events: list[Event] = field(default_factory=list)
@@ -83,22 +85,28 @@ def rigged(directory: Path) -> Iterator[Rig]:
 
 def by_exec(rig: Rig) -> ExecStatus | None:
     """As `podbot exec`: None if the guest started nothing."""
+
+    def connect() -> FakeEngine:
+        rig.opened += 1
+        return rig.engine
+
     return run_in_guest(
-        rig.place, rig.name, rig.spec, rig.io(), rig.wake, connect=lambda: rig.engine, limits=rig.limits
+        rig.place, rig.name, rig.spec, rig.io(), rig.wake, connect=connect, limits=rig.limits, witness=rig.witness
     )
 
 
 def by_run(rig: Rig) -> ExecStatus | None:
     """As `podbot run`."""
     return run_exec(
-        rig.engine, rig.name, rig.spec, rig.io(), rig.wake, sandbox_ends=True, guest=rig.place, limits=rig.limits
-    )
+        rig.engine, rig.name, rig.spec, rig.io(), rig.wake, sandbox_ends=True, guest=rig.place, limits=rig.limits,
+        witness=rig.witness,
+    )  # fmt: skip
 
 
 def by_host(rig: Rig) -> ExecStatus | None:
     """As `podbot host`, through a filter."""
     session = ExecSession(
-        SandboxStart(rig.engine, rig.name, guest=rig.place),
+        SandboxStart(rig.engine, rig.name, guest=rig.place, witness=rig.witness),
         spec=rig.spec,
         io=rig.io(),
         wake=rig.wake,

@@ -7,10 +7,25 @@ import dataclasses
 import os
 from collections.abc import Iterator
 
+from podbot.execution.command_control import Witness
 from podbot.streams.wake import Wake
 from podbot.testing import IMAGE, FakeEngine
 from podbot.testing.engine_contract import a_spec
 from tests.streams.plumbing import Pipe, pipes
+
+
+class Told(Witness):
+    """Says ``cause`` at once, and ``afterwards`` later; ``asked``: how often it was asked to say it at once."""
+
+    def __init__(self, cause: str = "", afterwards: str = "") -> None:
+        self.cause, self.afterwards, self.asked = cause, afterwards, 0
+
+    def now(self) -> str:
+        self.asked += 1
+        return self.cause
+
+    def later(self) -> str:
+        return self.afterwards
 
 
 @dataclasses.dataclass

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,7 @@ from podbot.execution.time_limits import TimeLimits
 from podbot.guest import frames
 from podbot.streams.wake import Resize, Signal
 from tests.execution.guests import Guests, guests, lives
-from tests.execution.running import Running, running
+from tests.execution.running import Running, Told, running
 from tests.guest.liar import ENDED, Peer, liar
 from tests.streams.plumbing import in_thread, nothing_left_open
 from tests.waiting import HANG, pause
@@ -38,7 +38,8 @@ class Rig(Running):
     size: Size | None = None
     limits: TimeLimits = NEVER
     asked: int = 0
-    cause: str = ""
+    witness: Told = field(default_factory=Told)
+    connecting: Callable[[], object] = lambda: None
 
     def sh(self, line: str, *words: str, io: ExecIO | None = None, **options: object) -> ExecStatus | None:
         options = {"stdin": False, **options}
@@ -47,6 +48,7 @@ class Rig(Running):
     def exec(self, spec: ExecSpec, io: ExecIO | None = None) -> ExecStatus | None:
         def connect():  # type: ignore[no-untyped-def]
             self.asked += 1
+            self.connecting()
             return self.engine
 
         return run_in_guest(
@@ -57,7 +59,7 @@ class Rig(Running):
             self.wake,
             connect=connect,
             limits=self.limits,
-            witness=lambda: self.cause,
+            witness=self.witness,
         )
 
     def io(self) -> ExecIO:
@@ -160,15 +162,29 @@ def test_without_stdin_the_callers_is_not_read(rig: Rig) -> None:
 def test_a_signal_that_ends_the_command_is_its_status(rig: Rig) -> None:
     assert rig.sh("kill -TERM $$") == ExecStatus(128 + signal.SIGTERM, killed=signal.SIGTERM, cause="sent")
     assert rig.sh("kill -KILL $$") == ExecStatus(128 + signal.SIGKILL, killed=signal.SIGKILL, cause="sent")
-    assert rig.asked == 2, "both may have ended the whole sandbox"
+    assert (rig.witness.asked, rig.asked) == (2, 1), "both may be the sandbox's end, which a KILL alone may be, too"
     assert rig.sh("kill -USR1 $$") == ExecStatus(128 + signal.SIGUSR1, killed=signal.SIGUSR1, cause="sent")
     assert rig.sh("exit 143") == ExecStatus(143)
-    assert rig.asked == 2
+    assert (rig.witness.asked, rig.asked) == (2, 1)
     rig.engine.stop(rig.name, seconds=0)
-    for name, rig.cause in (("KILL", ""), ("TERM", "stopped")):
+    for name, rig.witness in (("KILL", Told()), ("KILL", Told("stopped")), ("TERM", Told("stopped"))):
         with pytest.raises(SandboxDied) as caught:
             rig.sh(f"kill -{name} $$")
-        assert caught.value.cause == (rig.cause or "not_running")
+        assert caught.value.cause == (rig.witness.cause or "not_running")
+
+
+@pytest.mark.parametrize("name", ["KILL", "TERM"])
+def test_the_witness_is_asked_before_the_engine_is_opened(rig: Rig, name: str) -> None:
+    """That takes longer than a podbot may hold its locks, by which this host shows what it does."""
+
+    def opened() -> None:
+        rig.witness.cause = ""
+
+    rig.connecting, rig.witness = opened, Told("stopped")
+    rig.engine.stop(rig.name, seconds=0)
+    with pytest.raises(SandboxDied) as caught:
+        rig.sh(f"kill -{name} $$")
+    assert caught.value.cause == "stopped"
 
 
 def test_after_a_term_that_podbot_sent_the_sandbox_is_not_asked_for(rig: Rig) -> None:
@@ -177,30 +193,45 @@ def test_after_a_term_that_podbot_sent_the_sandbox_is_not_asked_for(rig: Rig) ->
     assert rig.asked == 0
 
 
-@pytest.mark.parametrize("end", [{"code": 143, "signal": 15}, {"code": 0, "signal": None}])
-@pytest.mark.parametrize("runs", [True, False])
-def test_a_command_that_ends_with_its_sandbox_is_an_error(
-    rig: Rig, tmp_path: Path, *, end: dict[str, object], runs: bool
-) -> None:
-    """Its owner was killed: `podbot exec` returned 143 without a word. A guest may lie, and the sandbox go on."""
-    rig.limits = dataclasses.replace(NEVER, term=0.05, kill=0.05)
+def ends_with_sandbox(rig: Rig, *, runs: bool) -> Script:
+    """A guest that says so of its command."""
 
-    def leaves(peer: Peer) -> None:
+    def script(peer: Peer) -> None:
         peer.greet()
         _, ident, _ = peer.hear(frames.START)
         peer.say(frames.STARTED, ident, {"pid": 7, "job": 0})
         if not runs:
             rig.engine.stop(rig.name, seconds=0)
-        peer.say(frames.ENDED, ident, {**ENDED, **end, "cause": "sandbox_end"})
+        peer.say(frames.ENDED, ident, {**ENDED, "cause": "sandbox_end"})
         peer.stay()
 
-    with lies(rig, tmp_path, leaves):
-        if runs:
-            code, number = int(str(end["code"])), 15 if end["signal"] else None
-            assert rig.sh("true") == ExecStatus(code, killed=number, cause="sandbox_end")
-        else:
-            with pytest.raises(SandboxDied, match="the podbot that ran its session was killed"):
-                rig.sh("true")
+    return script
+
+
+@pytest.mark.parametrize("witness", [Told("owner_killed"), Told(afterwards="owner_killed")])
+def test_a_command_that_ends_with_its_sandbox_is_an_error(rig: Rig, tmp_path: Path, witness: Told) -> None:
+    """Its owner was killed: `podbot exec` returned the program's status without a word."""
+    rig.witness = witness
+    died = pytest.raises(SandboxDied, match="the podbot that ran its session was killed")
+    with lies(rig, tmp_path, ends_with_sandbox(rig, runs=False)), died:
+        rig.sh("true")
+
+
+def test_the_end_of_a_sandbox_that_this_host_shows_is_waited_for_until_a_signal_comes(rig: Rig, tmp_path: Path) -> None:
+    """That took 4 s in which podbot heard no signal, and asked the engine 81 times."""
+    rig.witness = Told("stopped")
+    rig.connecting = lambda: rig.wake.post(Signal(signal.SIGINT))
+    with lies(rig, tmp_path, ends_with_sandbox(rig, runs=True)):
+        assert rig.sh("true") == ExecStatus(0, cause="sandbox_end")
+    assert rig.asked == 1
+
+
+def test_the_pauses_between_two_looks_at_a_sandbox_that_is_ending_grow(rig: Rig, tmp_path: Path) -> None:
+    rig.limits = dataclasses.replace(NEVER, term=0.0, kill=0.3)
+    rig.witness = Told("stopped")
+    with lies(rig, tmp_path, ends_with_sandbox(rig, runs=True)):
+        assert rig.sh("true") == ExecStatus(0, cause="sandbox_end")
+    assert rig.asked <= 4, "0.05, 0.1 and 0.2 s apart"
 
 
 def test_a_missing_program_is_127(rig: Rig) -> None:
@@ -426,7 +457,7 @@ def test_a_guest_that_dies_with_its_sandbox_and_one_that_dies_alone(rig: Rig) ->
     try:
         with rig.meanwhile(lambda: die(0, sandbox=False)), pytest.raises(ChannelLost):
             rig.sh(line)
-        rig.cause = "session_ended"
+        rig.witness = Told("session_ended")
         with rig.meanwhile(lambda: die(1, sandbox=True)), pytest.raises(SandboxDied, match="its session has ended"):
             rig.sh(line)
     finally:

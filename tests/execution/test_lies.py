@@ -16,12 +16,14 @@ from podbot.execution.runner import ExecStatus
 from podbot.guest import frames
 from podbot.streams.wake import Signal
 from tests.execution.doors import DISCARDING, DOORS, ENGINES, NEVER, Door, Rig, by_exec, rigged
+from tests.execution.running import Told
 from tests.guest.liar import ENDED, Peer, liar
 from tests.guest.lies import (
     ENDLESS,
     GREETINGS,
     HONEST,
     LIES,
+    OF_THE_SANDBOX,
     SHORT,
     SILENT,
     STARTED,
@@ -186,6 +188,55 @@ def test_survivors_that_it_reports_are_named_unless_the_sandbox_ends(rig: Rig, d
                 door(rig)
         else:
             assert door(rig) == ExecStatus(3)
+    assert rig.out == HONEST
+
+
+each_end_of_the_sandbox = pytest.mark.parametrize("said", OF_THE_SANDBOX.values(), ids=OF_THE_SANDBOX.keys())
+
+
+@each_door
+@each_end_of_the_sandbox
+@pytest.mark.parametrize("ended", [False, True])
+def test_that_the_sandbox_is_ending_is_not_believed(
+    rig: Rig, door: Door, said: dict[str, object], *, ended: bool
+) -> None:
+    """podbot said in `run`, too, that the podbot that ran its session was killed."""
+
+    def lie(peer: Peer, ident: int) -> None:
+        if ended:
+            rig.engine.stop(rig.name, seconds=0)
+        peer.say(frames.ENDED, ident, said)
+        peer.stay()
+
+    with rig.reading(), liar(rig.place, runs(lie)):
+        found = door(rig)
+    assert found == ExecStatus(int(str(said["code"])), killed=said["signal"], cause="sandbox_end")  # type: ignore[arg-type]
+    assert (rig.opened, rig.engines, rig.out) == (0, 0, HONEST)
+
+
+@each_door
+@each_end_of_the_sandbox
+@pytest.mark.parametrize("ended", [False, True])
+def test_what_this_host_shows_of_the_end_of_the_sandbox_counts_if_it_has_ended(
+    rig: Rig, door: Door, said: dict[str, object], *, ended: bool
+) -> None:
+    rig.witness = Told("stopped")
+    rig.limits = dataclasses.replace(NEVER, term=0.0)
+
+    def tells(peer: Peer, ident: int) -> None:
+        if ended:
+            rig.engine.stop(rig.name, seconds=0)
+        peer.say(frames.ENDED, ident, said)
+        peer.stay()
+
+    with rig.reading(), liar(rig.place, runs(tells)):
+        if ended:
+            with pytest.raises(SandboxDied, match="a podbot was told to stop it"):
+                door(rig)
+        else:
+            found = door(rig)
+            assert found is not None
+            assert (found.code, found.cause) == (said["code"], "sandbox_end")
     assert rig.out == HONEST
 
 

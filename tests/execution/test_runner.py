@@ -30,7 +30,7 @@ from podbot.execution.time_limits import TimeLimits
 from podbot.streams.screen import ScreenModes
 from podbot.streams.wake import Continued, Resize, Signal, Suspend
 from podbot.testing import STDERR, STDOUT, Command, ExecPeer, ScriptedExec
-from tests.execution.running import Running
+from tests.execution.running import Running, Told
 from tests.streams.plumbing import nothing_left_open
 from tests.waiting import HANG, wait_until
 
@@ -396,7 +396,7 @@ def test_who_ended_a_container_is_asked_of_the_caller(rig: Rig) -> None:
 
     rig.engine.on("it", removed)
     with pytest.raises(SandboxDied) as caught:
-        run_exec(rig.engine, rig.name, ExecSpec(("it",)), rig.io(), rig.wake, witness=lambda: "stopped")
+        run_exec(rig.engine, rig.name, ExecSpec(("it",)), rig.io(), rig.wake, witness=Told("stopped"))
     assert (caught.value.reason, caught.value.cause) == ("a podbot was told to stop it", "stopped")
 
 
@@ -406,9 +406,8 @@ def test_who_ended_a_container_is_asked_again_because_a_killed_podbot_has_its_lo
         return 0
 
     rig.engine.on("it", dies)
-    said = iter(["", "", "owner_killed"])
     with pytest.raises(SandboxDied) as caught:
-        run_exec(rig.engine, rig.name, ExecSpec(("it",)), rig.io(), rig.wake, witness=lambda: next(said))
+        run_exec(rig.engine, rig.name, ExecSpec(("it",)), rig.io(), rig.wake, witness=Told(afterwards="owner_killed"))
     assert caught.value.cause == "owner_killed"
 
 

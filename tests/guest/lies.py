@@ -248,6 +248,14 @@ ENDLESS: dict[str, Lie] = {
 }
 
 
+# What it may say of the end of a command, and with it of the whole sandbox, which only podbot's host can know.
+OF_THE_SANDBOX: dict[str, dict[str, object]] = {
+    "TERM ended it": {**ENDED, "code": 143, "signal": 15, "cause": "sandbox_end"},
+    "it handled TERM": {**ENDED, "code": 3, "cause": "sandbox_end"},
+    "it handled TERM well": {**ENDED, "cause": "sandbox_end"},
+}
+
+
 def runs(lie: Lie) -> Script:
     """A command runs and prints HONEST; then follows ``lie``."""
 

@@ -15,6 +15,7 @@ from podbot.shell.conformance_jobs import JobShellProtocolTests
 from podbot.shell.podman_shell import PodmanShell
 from podbot.testing import FakeEngine
 from tests.execution.guests import guests
+from tests.execution.running import Told
 from tests.shell.real import SESSION, real_engine
 
 
@@ -114,9 +115,12 @@ def test_a_container_that_dies_under_a_command_and_comes_back(engine: FakeEngine
 
 def test_a_container_that_a_podbot_has_removed_is_told_from_one_that_is_not_there(engine: FakeEngine) -> None:
     lost = ChannelLost(where=SESSION, reason="it ended")
-    found = [explained(lambda: engine, "gone", lost, witness) for witness in (str, lambda: "stopped")]
-    assert [type(error) for error in found] == [ContainerNotFound, SandboxDied]
-    assert "a podbot was told to stop it" in str(found[1])
+    found = [
+        explained(lambda: engine, "gone", lost, witness)
+        for witness in (Told(), Told("stopped"), Told(afterwards="stopped"))
+    ]
+    assert [type(error) for error in found] == [ContainerNotFound, SandboxDied, SandboxDied]
+    assert all("a podbot was told to stop it" in str(error) for error in found[1:])
 
 
 def test_a_container_that_is_paused_is_not_lost(engine: FakeEngine, shell: PodmanShell) -> None:
