@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import signal
 import subprocess
 import threading
@@ -26,6 +27,7 @@ def python(text: str) -> tuple[str, ...]:
     return ("python3", "-c", f"import ctypes, mmap, os, resource, signal, time\n{text}")
 
 
+CALLS_32 = "a call of a 32-bit program"
 # getpid of a 32-bit program: mov eax, 20; int 0x80; ret
 CALL_32 = """
 code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
@@ -48,7 +50,7 @@ except BlockingIOError:
     for one in found: one.wait()
     sys.exit(3)
 """
-FAULT = "a fault of the program's own"
+FAULT = "usually a fault of the program"
 SENT = "a process of the sandbox or of this machine sent it; the kernel does not say which"
 
 
@@ -89,7 +91,7 @@ ENDS = {
     "a reader that is gone": by_signal(
         signal.SIGPIPE,
         python(CLOSED),
-        "closed_pipe", "what read its output has ended",
+        "closed_pipe", "it wrote to a pipe or a connection that nothing reads any more",
     ),
     "its timer": by_signal(
         signal.SIGALRM, python("signal.setitimer(signal.ITIMER_REAL, 0.01); time.sleep(60)"), "timer",
@@ -103,7 +105,7 @@ ENDS = {
         signal.SIGXFSZ, ("prlimit", "--fsize=1000", "dd", "if=/dev/zero", "of=/tmp/x", "count=9"), "limit",
         "it wrote a file that is larger than it may (RLIMIT_FSIZE)",
     ),
-    "a call of a 32-bit program": by_signal(
+    CALLS_32: by_signal(
         signal.SIGSYS, python(CALL_32), "refused_call",
         "the sandbox refuses its system call (seccomp), as each of a 32-bit program",
     ),
@@ -153,7 +155,9 @@ JSON = ("--log-format", "json")
 def test_an_end_is_named(shared_world: World, session: str, box: podbot.Sandbox, *, enforced: bool, name: str) -> None:
     end = ENDS[name]
     if end.limit and not enforced:
-        return  # nothing would stop it
+        pytest.skip("this engine does not enforce limits, so nothing would stop it")
+    if name == CALLS_32 and platform.machine() != "x86_64":
+        pytest.skip("its machine code is x86's")
     doors: dict[str, Callable[[tuple[str, ...]], Any]] = {
         "exec": lambda flags: shared_world.podbot(*flags, "exec", session, "--", *end.words),
         "agent": lambda flags: shared_world.agent(*end.words, flags=flags, env=LIMITS),

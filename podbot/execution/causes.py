@@ -11,11 +11,11 @@ import signal
 from podbot.guest.messages import Cause
 
 _WORDS: dict[Cause, str] = {
-    "fault": "a fault of the program's own",
-    "closed_pipe": "what read its output has ended",
+    "fault": "usually a fault of the program",
+    "closed_pipe": "it wrote to a pipe or a connection that nothing reads any more",
     "timer": "a timer of the program's own",
     "refused_call": "the sandbox refuses its system call (seccomp), as each of a 32-bit program",
-    "sandbox_end": "the sandbox is ending",
+    "sandbox_end": "its guest says that the sandbox is ending",
     "sent": "a process of the sandbox or of this machine sent it; the kernel does not say which",
 }
 _LIMITS: dict[int, str] = {
@@ -33,7 +33,7 @@ def signal_name(number: int) -> str:
 
 
 def cause_in_words(number: int | None, cause: Cause) -> str:
-    """Such as "SIGSEGV: a fault of the program's own"; empty if there is nothing to say.
+    """Such as "SIGSEGV: usually a fault of the program"; empty if there is nothing to say.
 
     That is where no signal ended it, where memory or its time limit did, which podbot says otherwise, and where podbot
     or a key of the terminal sent the signal: the operator wanted that.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podbot.execution.causes import cause_in_words
+from podbot.execution.causes import cause_in_words, signal_name
 from podbot.guest.messages import Cause
 from podbot.visible_text import printable
 
@@ -33,8 +33,8 @@ class _Printed:
 
     @property
     def success(self) -> bool:
-        """Whether it ended by itself with status 0."""
-        return self.exit_code == 0 and not self.timed_out
+        """Whether it ended by itself with status 0: not if it did so because its sandbox was ending."""
+        return self.exit_code == 0 and not self.timed_out and not self.cause
 
     @property
     def summary(self) -> str:
@@ -55,7 +55,9 @@ class _Printed:
             return "killed, because the sandbox's memory was used up,"
         if self.signal is not None:
             told = cause_in_words(self.signal, self.cause)
-            return f"ended by {told}," if told else f"ended by signal {self.signal}"
+            return f"ended by {told}," if told else f"ended by {signal_name(self.signal)}"
+        if self.cause == "sandbox_end":
+            return f"exit code {self.exit_code}, at the end of its sandbox,"
         return f"exit code {self.exit_code}"
 
     def __str__(self) -> str:

@@ -17,8 +17,8 @@ SILENT: tuple[Cause, ...] = ("", "deadline", "out_of_memory", "podbot", "termina
 @pytest.mark.parametrize(
     ("number", "cause", "said"),
     [
-        (signal.SIGSEGV, "fault", "SIGSEGV: a fault of the program's own"),
-        (signal.SIGPIPE, "closed_pipe", "SIGPIPE: what read its output has ended"),
+        (signal.SIGSEGV, "fault", "SIGSEGV: usually a fault of the program"),
+        (signal.SIGPIPE, "closed_pipe", "SIGPIPE: it wrote to a pipe or a connection that nothing reads any more"),
         (signal.SIGALRM, "timer", "SIGALRM: a timer of the program's own"),
         (
             signal.SIGSYS,
@@ -27,7 +27,7 @@ SILENT: tuple[Cause, ...] = ("", "deadline", "out_of_memory", "podbot", "termina
         ),
         (signal.SIGXCPU, "limit", "SIGXCPU: it has used the processor time that it may (RLIMIT_CPU)"),
         (signal.SIGXFSZ, "limit", "SIGXFSZ: it wrote a file that is larger than it may (RLIMIT_FSIZE)"),
-        (signal.SIGTERM, "sandbox_end", "SIGTERM: the sandbox is ending"),
+        (signal.SIGTERM, "sandbox_end", "SIGTERM: its guest says that the sandbox is ending"),
         (40, "sent", "signal 40: a process of the sandbox or of this machine sent it; the kernel does not say which"),
     ],
 )

@@ -27,14 +27,15 @@ def result(**fields: Any) -> ExecutionResult:
         ({}, "exit code 0"),
         ({"exit_code": 2}, "exit code 2"),
         ({"exit_code": -1, "timed_out": True, "signal": 15}, "terminated by its timeout"),
-        ({"exit_code": 139, "signal": 11}, "ended by signal 11"),
+        ({"exit_code": 139, "signal": 11}, "ended by SIGSEGV"),
         (
             {"exit_code": 139, "signal": 11, "cause": "fault"},
-            "ended by SIGSEGV: a fault of the program's own,",
+            "ended by SIGSEGV: usually a fault of the program,",
         ),
+        ({"cause": "sandbox_end"}, "exit code 0, at the end of its sandbox,"),
         ({"exit_code": 137, "signal": 9, "out_of_memory": True}, "killed, because the sandbox's memory was used up,"),
     ],
-    ids=["success", "failure", "timeout", "signal", "cause", "memory"],
+    ids=["success", "failure", "timeout", "signal", "cause", "end", "memory"],
 )
 def test_the_first_line_says_what_happened(fields: dict[str, Any], said: str) -> None:
     assert str(result(**fields)) == f"make test: {said} after 3.14 s"

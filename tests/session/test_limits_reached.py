@@ -81,7 +81,7 @@ def test_a_limit_is_named_with_its_value_and_origin(
 @pytest.mark.parametrize(
     ("number", "cause", "said"),
     [
-        (11, "fault", "SIGSEGV: a fault of the program's own"),
+        (11, "fault", "SIGSEGV: usually a fault of the program"),
         (9, "sent", "SIGKILL: a process of the sandbox or of this machine sent it; the kernel does not say which"),
     ],
 )
