@@ -36,6 +36,7 @@ Connect = Callable[[], Engine]
 
 _BEING_OPENED = ("claimed", "creating", "starting")
 _LOOK, _LOOKS = 0.05, 200
+_ENDING = (0.05, 0.1, 0.2, 0.4, 0.8, 0.8)  # seconds before each further look at a sandbox that is ending
 
 
 class GuestCommands:
@@ -84,17 +85,30 @@ def connected(connect: Connect, container: str, directory: str | None, user: str
         raise
 
 
-def explained(connect: Connect, container: str, error: PodbotError, witness: Witness = NOTHING_SEEN) -> PodbotError:
+def explained(
+    connect: Connect,
+    container: str,
+    error: PodbotError,
+    witness: Witness = NOTHING_SEEN,
+    *,
+    sleep: Callable[[float], object] = time.sleep,
+) -> PodbotError:
     """The cause of a broken connection to ``container``, as its state shows it.
 
     SandboxPaused for a paused container, SandboxDied for one that has stopped, or was removed by a podbot, as
-    ``witness`` says; ContainerNotFound for another one that was removed, otherwise ``error``.
+    ``witness`` says; ContainerNotFound for another one that was removed, otherwise ``error``. ``sleep`` waits for an
+    end that the witness has seen, and that the engine reports a little later.
     """
     why = witness.now()
     try:
         engine = connect()
         try:
             found = engine.inspect(container)
+            for pause in _ENDING if why else ():
+                if found.state != "running":
+                    break
+                sleep(pause)
+                found = engine.inspect(container)
             cause = unless_running(engine, found) or error
             if isinstance(cause, SandboxStopped):  # a command was running in it
                 return SandboxDied.seen(found.name, why or witness.later(), found.state)

@@ -123,6 +123,28 @@ def test_a_container_that_a_podbot_has_removed_is_told_from_one_that_is_not_ther
     assert all("a podbot was told to stop it" in str(error) for error in found[1:])
 
 
+def test_the_end_of_a_container_that_this_host_shows_is_waited_for(engine: FakeEngine) -> None:
+    """The channel is lost a little before the engine knows, and that was the error."""
+    lost = ChannelLost(where=SESSION, reason="it ended")
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            engine.die(SESSION)
+
+    assert explained(lambda: engine, SESSION, lost, Told(), sleep=sleep) is lost
+    assert slept == []
+    found = explained(lambda: engine, SESSION, lost, Told("owner_killed"), sleep=sleep)
+    assert isinstance(found, SandboxDied)
+    assert (found.cause, len(slept)) == ("owner_killed", 2)
+
+
+def test_a_sandbox_that_does_not_end_after_all_is_not_waited_for_any_longer(engine: FakeEngine) -> None:
+    lost = ChannelLost(where=SESSION, reason="it ended")
+    assert explained(lambda: engine, SESSION, lost, Told("stopped"), sleep=lambda _: None) is lost
+
+
 def test_a_container_that_is_paused_is_not_lost(engine: FakeEngine, shell: PodmanShell) -> None:
     assert shell.execute(["true"]).success
     engine.pause(SESSION)
