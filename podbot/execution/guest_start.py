@@ -259,10 +259,12 @@ class GuestControl:
     def death(self, seconds: float, cause: str = "") -> SandboxDied | None:
         """The error if the sandbox has ended within ``seconds``; None otherwise. The engine reports the end of a
         sandbox a little later than its processes end. ``cause``: what the witness has said, if it was asked already.
+
+        It is asked before the engine, whose service may have to be started: what shows lasts no longer than the end.
         """
-        cause = cause or self._witness.now()
+        cause = cause or self._witness.now() or self._witness.later()
         until, pause = time.monotonic() + seconds, _LOOK
-        while (death := self._death(cause)) is None and time.monotonic() < until:
+        while (death := self._death(cause, NOTHING_SEEN)) is None and time.monotonic() < until:
             if self._wake is not None and self._wake.has_signal:
                 return None
             time.sleep(pause)
@@ -279,7 +281,7 @@ class GuestControl:
         if cause := self._shown(end):
             death = self.death(self._limits.term + self._limits.kill, cause)
         elif end.signal == signal.SIGKILL:
-            death = self._death("")
+            death = self._death("", self._witness)
         if death is not None:
             raise death
         return end.code
@@ -291,12 +293,12 @@ class GuestControl:
         killed = end.signal == signal.SIGKILL or (end.signal == signal.SIGTERM and signal.SIGTERM not in self._sent)
         return self._witness.now() if killed else ""
 
-    def _death(self, cause: str) -> SandboxDied | None:
-        """The error if the engine reports that the sandbox has ended; None otherwise. ``cause``: see check_alive."""
+    def _death(self, cause: str, witness: Witness) -> SandboxDied | None:
+        """The error if the engine reports that the sandbox has ended; None otherwise. See check_alive."""
         from podbot.execution.engine_command import check_alive
 
         try:
-            check_alive(self._connect(), self._container, cause, self._witness)
+            check_alive(self._connect(), self._container, cause, witness)
         except SandboxDied as exc:
             return exc
         except ContainerError:  # the engine does not answer, which changes nothing about the command

@@ -8,6 +8,7 @@ from typing import Any
 
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import (
+    ChannelLost,
     ContainerError,
     ContainerNotFound,
     NoGuest,
@@ -97,26 +98,26 @@ def explained(
 
     SandboxPaused for a paused container, SandboxDied for one that has stopped, or was removed by a podbot, as
     ``witness`` says; ContainerNotFound for another one that was removed, otherwise ``error``. ``sleep`` waits for an
-    end that the witness has seen, and that the engine reports a little later.
+    end that the engine reports a little later than its guest ends.
     """
-    why = witness.now()
+    # Before the engine is asked, whose service may have to be started: what shows here lasts no longer than the end.
+    why = witness.now() or witness.later()
     try:
         engine = connect()
         try:
             found = engine.inspect(container)
-            for pause in _ENDING if why else ():
+            for pause in _ENDING if why or isinstance(error, ChannelLost) else ():
                 if found.state != "running":
                     break
                 sleep(pause)
                 found = engine.inspect(container)
             cause = unless_running(engine, found) or error
             if isinstance(cause, SandboxStopped):  # a command was running in it
-                return SandboxDied.seen(found.name, why or witness.later(), found.state)
+                return SandboxDied.seen(found.name, why, found.state)
             return cause
         finally:
             engine.close()
     except ContainerNotFound as exc:
-        why = why or witness.later()
         return SandboxDied.seen(container, why, None) if why else exc
     except ContainerError:
         return error

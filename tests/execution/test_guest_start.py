@@ -464,6 +464,30 @@ def test_a_guest_that_dies_with_its_sandbox_and_one_that_dies_alone(rig: Rig) ->
         Path(rig.place, "over").touch()
 
 
+@pytest.mark.parametrize("started", [True, False])
+def test_who_ended_a_sandbox_is_looked_at_before_the_engine_is_opened(
+    rig: Rig, tmp_path: Path, *, started: bool
+) -> None:
+    """A killed podbot has its locks a little longer; but what it left was removed while the engine's service started,
+    and the sandbox had ended from outside.
+    """
+
+    def ends(peer: Peer) -> None:
+        peer.greet()
+        _, ident, _ = peer.hear(frames.START)
+        rig.engine.stop(rig.name, seconds=0)
+        if started:
+            peer.say(frames.STARTED, ident, {"pid": 7, "job": 0})
+
+    def opened() -> None:
+        rig.witness.afterwards = ""
+
+    rig.witness, rig.connecting = Told(afterwards="owner_killed"), opened
+    with lies(rig, tmp_path, ends), pytest.raises(SandboxDied) as caught:
+        rig.sh("true")
+    assert caught.value.cause == "owner_killed"
+
+
 def test_a_sandbox_that_ends_while_it_starts_a_command(rig: Rig, tmp_path: Path) -> None:
     """It was reported as a lost channel, which `podbot.sandbox` does not document."""
 

@@ -123,7 +123,8 @@ def test_a_container_that_a_podbot_has_removed_is_told_from_one_that_is_not_ther
     assert all("a podbot was told to stop it" in str(error) for error in found[1:])
 
 
-def test_the_end_of_a_container_that_this_host_shows_is_waited_for(engine: FakeEngine) -> None:
+@pytest.mark.parametrize("cause", ["owner_killed", ""])
+def test_the_end_of_a_container_whose_channel_is_lost_is_waited_for(engine: FakeEngine, cause: str) -> None:
     """The channel is lost a little before the engine knows, and that was the error."""
     lost = ChannelLost(where=SESSION, reason="it ended")
     slept: list[float] = []
@@ -133,16 +134,29 @@ def test_the_end_of_a_container_that_this_host_shows_is_waited_for(engine: FakeE
         if len(slept) == 2:
             engine.die(SESSION)
 
-    assert explained(lambda: engine, SESSION, lost, Told(), sleep=sleep) is lost
-    assert slept == []
-    found = explained(lambda: engine, SESSION, lost, Told("owner_killed"), sleep=sleep)
+    found = explained(lambda: engine, SESSION, lost, Told(cause), sleep=sleep)
     assert isinstance(found, SandboxDied)
-    assert (found.cause, len(slept)) == ("owner_killed", 2)
+    assert (found.cause, len(slept)) == (cause or "not_running", 2)
 
 
 def test_a_sandbox_that_does_not_end_after_all_is_not_waited_for_any_longer(engine: FakeEngine) -> None:
     lost = ChannelLost(where=SESSION, reason="it ended")
-    assert explained(lambda: engine, SESSION, lost, Told("stopped"), sleep=lambda _: None) is lost
+    slept: list[float] = []
+    assert explained(lambda: engine, SESSION, lost, Told("stopped"), sleep=slept.append) is lost
+    assert sum(slept) < 3
+
+
+def test_who_ended_a_container_is_looked_at_before_the_engine_is_opened(engine: FakeEngine) -> None:
+    engine.die(SESSION)
+    witness = Told(afterwards="owner_killed")
+
+    def connect() -> FakeEngine:
+        witness.afterwards = ""
+        return engine
+
+    found = explained(connect, SESSION, ChannelLost(where=SESSION, reason="it ended"), witness)
+    assert isinstance(found, SandboxDied)
+    assert found.cause == "owner_killed"
 
 
 def test_a_container_that_is_paused_is_not_lost(engine: FakeEngine, shell: PodmanShell) -> None:
