@@ -18,7 +18,7 @@ See :mod:`podbot.cli.completion`.
 
 Names = Literal["", "files", "dirs"]
 
-_FILE_METAVARS = ("FILE", "HOST", "SRC")
+_FILE_METAVARS = ("FILE", "HOST[:PATH]", "SRC")
 _DIRECTORY_METAVARS = ("PATH",)
 
 
@@ -61,6 +61,7 @@ class _Reader:
         self.command: Command | None = None
         self.waiting: Option | None = None  # for its value
         self.operands: tuple[str, ...] = ()
+        self.given: set[str] = set()  # what the values are of that options have, as `completes` has it
         self.ended = False  # podbot's options
         self.words_follow = False  # for the agent
 
@@ -70,6 +71,7 @@ class _Reader:
 
     def read(self, word: str) -> None:
         if self.waiting is not None:
+            self.given.add(self.waiting.completes)
             self.waiting = None
         elif self.ended:
             self.operands = (*self.operands, word)
@@ -91,7 +93,11 @@ class _Reader:
     def _last(self, word: str) -> Option | None:
         """The option whose value the next word is."""
         if word.startswith("--"):
-            return self.spelled(word)
+            name, equals, _ = word.partition("=")
+            option = self.spelled(name)
+            if option is not None and equals:
+                self.given.add(option.completes)
+            return option if not equals else None
         for at, letter in enumerate(word[1:], 2):
             option = self.spelled(f"-{letter}")
             if option is not None:
@@ -130,7 +136,14 @@ def _argument(reader: _Reader, command: Command, begun: str, values: Values) -> 
     if len(before) >= len(command.arguments) and not last.many:
         return Offer()
     argument = command.arguments[min(len(before), len(command.arguments) - 1)]
-    return _offered(argument, begun, values, before, _names(argument.names))
+    names = _names(argument.names)
+    if argument.completes == "operand" and "agent" in reader.given:
+        return Offer(names=names)
+    found = _offered(argument, begun, values, before, names)
+    if not argument.many:
+        return found
+    named = {*before, *(word.partition("=")[0] for word in before)}  # claude=1.2 names claude
+    return found._replace(words=tuple(pair for pair in found.words if pair[0] not in named))
 
 
 def _value(option: Option, begun: str, values: Values, before: Sequence[str]) -> Offer:

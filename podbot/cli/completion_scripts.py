@@ -20,25 +20,34 @@ _SECONDS = 5  # in which an answer must be there: a shell waits for it
 
 # The program is never the word that was typed, such as ./podbot, which may be a file of a hostile repository.
 BASH = r"""# podbot's completion for bash: source it, or put it into ~/.local/share/bash-completion/completions/podbot
+_podbot_quoted() { # a word as it is written behind the quotation mark, if any, with which the typed one begins
+    local word=$2
+    case $1 in
+        \'*) word=${word//\'/\'\\\'\'} ;;
+        \"*) word=${word//\\/\\\\} word=${word//\"/\\\"} word=${word//\$/\\\$} word=${word//\`/\\\`} ;;
+        *) printf -v word %q "$word" ;;
+    esac
+    printf %s "$word"
+}
 _podbot() {
     local found kind word cur=${COMP_WORDS[COMP_CWORD]}
     COMPREPLY=()
     mapfile -t found < <(command podbot __complete bash "${COMP_LINE:0:COMP_POINT}" 2>/dev/null)
     kind=" ${found[0]} "
     for word in "${found[@]:1}"; do
-        COMPREPLY+=("$(printf %q "${word%%$'\t'*}")")
+        COMPREPLY+=("$(_podbot_quoted "$cur" "${word%%$'\t'*}")")
     done
     if [[ $kind == *" files "* || $kind == *" dirs "* ]]; then
         [ ${#COMPREPLY[@]} -gt 0 ] || return 0 # readline completes the names of files
         local names how=-f
         [[ $kind == *" files "* ]] || how=-d
-        mapfile -t names < <(compgen $how -- "$cur")
+        mapfile -t names < <(compgen $how -- "${cur#[\'\"]}")
         for word in "${names[@]}"; do
             if [ -d "$word" ]; then
-                COMPREPLY+=("$(printf %q "$word")/")
+                COMPREPLY+=("$(_podbot_quoted "$cur" "$word")/")
                 kind+="nospace "
             else
-                COMPREPLY+=("$(printf %q "$word")")
+                COMPREPLY+=("$(_podbot_quoted "$cur" "$word")")
             fi
         done
     else

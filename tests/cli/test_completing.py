@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Sequence
 
 import pytest
@@ -16,6 +18,7 @@ VALUES = {
     "session": ["shop", "notes"],
     "copy": ["shop:", "notes:"],
     "agent": ["claude", "codex"],
+    "known_agent": ["claude", "codex"],
     "operand": ["claude", "codex"],
     "filter": ["state=", "mode="],
     "image": ["localhost/a:1"],
@@ -46,6 +49,12 @@ def offered(*line: str) -> list[str]:
         (["run", "--agent", "co"], ["codex"]),
         (["run", "--agent=co"], ["--agent=codex"]),
         (["run", "c"], ["claude", "codex"]),
+        (["run", "--agent", "claude", ""], []),
+        (["run", "--agent=claude", ""], []),
+        (["run", "--name", "claude", "c"], ["claude", "codex"]),
+        (["image", "update", "claude", ""], ["codex"]),
+        (["image", "update", "claude=1.2", ""], ["codex"]),
+        (["stop", "shop", ""], ["notes"]),
         (["run", "--", "c"], []),
         (["--log-format", ""], ["text", "json"]),
         (["--log-format=j"], ["--log-format=json"]),
@@ -78,6 +87,9 @@ def test_words(line: list[str], words: list[str]) -> None:
         (["exec", "-w", ""], ""),  # a directory inside
         (["exec", "--env-file", ""], "files"),
         (["mcp", "--mount", ""], "files"),
+        (["run", "--agent", "claude", ""], "dirs"),
+        (["run", "--allow", "e"], ""),
+        (["mcp", "--http", ""], ""),
         (["stop", ""], ""),
     ],
     ids=" ".join,
@@ -154,3 +166,27 @@ def test_the_scripts_never_run_the_word_that_was_typed() -> None:
     """`./podbot` may be a file of a hostile repository, and the Tab key must not run it."""
     for script in SCRIPTS.values():
         assert script.count("podbot __complete") == script.count("command podbot __complete") == 1
+
+
+ASKED = """
+_podbot_words() { printf '%s\\n' "$@"; }
+command() { printf 'words\\n%s\\n' "$OFFERED"; }
+COMP_WORDS=(podbot ps --format "$TYPED") COMP_CWORD=3 COMP_LINE="podbot ps --format $TYPED" COMP_POINT=99
+_podbot
+eval "_podbot_words ${QUOTE}${COMPREPLY[0]}${QUOTE}"
+printf '%s\\n' "${COMPREPLY[0]}"
+"""
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="it tests bash's script")
+@pytest.mark.parametrize("quote", ["", "'", '"'])
+@pytest.mark.parametrize("word", ["{{.Image}}", "a b", "it's", 'x"y', "$(id)`id`\\"])
+def test_bash_gets_a_word_as_the_quotation_around_it_needs_it(word: str, quote: str) -> None:
+    variables = {"OFFERED": word, "QUOTE": quote, "TYPED": f"{quote}{word[:1]}", "PATH": "/nonexistent"}
+    done = subprocess.run(
+        [shutil.which("bash") or "", "-c", f"complete() {{ :; }}; compopt() {{ :; }}\n{SCRIPTS['bash']}{ASKED}"],
+        env=variables, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    read, written = done.stdout.splitlines()
+    assert read == word, done.stderr
+    assert written == word or quote != "'" or "'" in word

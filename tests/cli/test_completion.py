@@ -10,8 +10,10 @@ import pytest
 
 from podbot.agents.registry import known, names
 from podbot.cli import completion
-from podbot.cli.commands import COMMANDS, Command
+from podbot.cli.commands import COMMANDS, Command, find
+from podbot.cli.completing import complete
 from podbot.cli.fast import read
+from podbot.cli.operands import read_operands, refuse_twice
 from podbot.cli.options import Argument, Option
 from podbot.cli.ps_format import chosen, renderer
 from podbot.cli.variables import session_variables
@@ -223,10 +225,50 @@ def placed(command: Command, what: Option | Argument, value: str) -> list[str]:
 def test_every_offered_value_is_accepted(command: Command) -> None:
     every: list[Argument | Option] = [*command.arguments, *command.options, *command.common]
     for what in every:
-        offered = completion.values(what.completes, "") if what.completes else []
-        for value in offered:
+        if not what.completes:
+            continue
+        line = placed(command, what, "")
+        for value in offered(line[: line.index("") + 1]):
             assert read(placed(command, what, value)) is not None, (what.name, value)
             CHECKS.get(what.completes, str)(value)
+
+
+@pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command.path))
+def test_what_is_offered_behind_other_words_is_accepted_with_them(command: Command) -> None:
+    lines = [list(command.path)]
+    for name in (option.spelled[0] for option in command.options if option.completes):
+        values = offered([*command.path, name, ""])
+        lines += [
+            line for value in values for line in ([*command.path, name, value], [*command.path, f"{name}={value}"])
+        ]
+    for line in lines:
+        for first in offered([*line, ""]):
+            check_line([*line, first])
+            for second in offered([*line, first, ""]):
+                check_line([*line, first, second])
+
+
+def offered(line: list[str]) -> list[str]:
+    return [word for word, _ in complete(line, completion.values).words]
+
+
+def check_line(words: list[str]) -> None:
+    """Whether podbot reads these words, as far as it checks them together."""
+    command = find(words)
+    assert command is not None
+    if len(words) - len(command.path) < sum(argument.required for argument in command.arguments):
+        return
+    line = read(words)
+    assert line is not None or (command.path == ("help",) or command.check), words
+    if line is None:
+        return
+    given = line.values
+    if command.path == ("run",):
+        refuse_twice(read_operands(given["operands"]), agent=given["agent"], workspace=None, repo=given["repo"])
+    for argument in command.arguments:
+        if argument.many:
+            assert len(set(given[argument.name])) == len(given[argument.name]), words
 
 
 @pytest.mark.usefixtures("filled")
