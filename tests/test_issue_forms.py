@@ -41,4 +41,6 @@ def test_the_form_that_the_security_policy_names_asks_for_nothing() -> None:
     (name,) = re.findall(r"an issue of the form \*\*(.+?)\*\*", policy)
     (form,) = [form for form in FORMS.values() if value(form, "name") == name]
     assert types(form) == ["markdown", "checkboxes"]
-    assert value(form, "title") == '"A private contact, please"', "without one GitHub opens the form with an empty title"
+    assert value(form, "title") == '"A private contact, please"', (
+        "without one GitHub opens the form with an empty title"
+    )

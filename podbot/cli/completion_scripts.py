@@ -103,7 +103,9 @@ def invoke(_: Globals, *, shell: str | None, install: bool) -> int:
     """Print the script, or install it; returns podbot's exit code. Raises InvalidValue and FilesystemErrors."""
     shell = shell or os.path.basename(os.environ.get("SHELL", ""))
     if shell not in SCRIPTS:
-        reason = f"podbot completes in bash, zsh and fish, not in {shell!r}"
+        from podbot.cli.repeating import shown_word
+
+        reason = f"podbot completes in bash, zsh and fish, not in {shown_word(shell)}"
         raise InvalidValue(field="SHELL", origin="argument SHELL, or the variable SHELL", reason=reason)
     if not install:
         sys.stdout.write(SCRIPTS[shell])

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from podbot.cli.globals import Globals
+from podbot.cli.repeating import masked
 from podbot.cli.report import say
 from podbot.config.checks import shown
 from podbot.config.coerce import from_text, from_value
@@ -146,6 +147,7 @@ def _known(key: str, command: str) -> Key:
         names = ", ".join(one.name for one in KEYS.values() if one.section == key)
         hint = f"Name one of its keys as {key}.KEY: {names}."
         raise UsageError(command=command, reason=f"{key} is a table of keys", hint=hint)
+    key = masked(key)
     table, _, name = key.rpartition(".")
     if table in KEYS and KEYS[table].kind == "table":
         hint = f"`podbot config set {table} NAME=VALUE,…` sets all of it, and `podbot config edit` adds an entry."

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from podbot.cli.globals import Globals
+from podbot.cli.repeating import shown_word
 from podbot.places import shipped_dir
 
 _PARTS = ("how-to", "reference", "explanation")
@@ -83,7 +84,7 @@ def find(word: str, found: Mapping[str, str]) -> str:
         if matching:
             reason = f"there is no page {word!r}, and {len(matching)} pages have that in their {where}"
             raise UsageError(command=_NAMED, reason=reason, hint=f"Name one of {_listed(matching)}.")
-    raise UsageError(command=_NAMED, reason=f"there is no page {word!r}", hint=_near(wanted, found))
+    raise UsageError(command=_NAMED, reason=f"there is no page {shown_word(word)}", hint=_near(wanted, found))
 
 
 def _titles(name: str, file: str) -> list[str]:

@@ -64,8 +64,10 @@ def _command(argv: list[str], carry_out: CarryOut | None, *, fast_path: bool) ->
 
         return completion_scripts.run(argv[1:])
     from podbot.cli import fast
+    from podbot.cli.globals import Globals
     from podbot.cli.help import answers
 
+    Globals.typed = tuple(argv)
     if fast_path and answers(argv):
         return 0
     quick = fast.parse(argv, carry_out) if fast_path else None

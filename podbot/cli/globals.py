@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from podbot.config.models import LoadOptions
-from podbot.errors import InvalidValue
+from podbot.errors import InvalidValue, UsageError
 from podbot.frozen import Frozen
 
 LOG_FORMATS = ("", "text", "json")
@@ -15,7 +16,8 @@ LOG_FORMATS = ("", "text", "json")
 class Globals(Frozen):
     """``--config``, ``--engine-socket``, ``--image``, ``-v``, ``--log-format``, ``--log-file``, ``-q``.
 
-    ``current`` has the options of the running command, so that ``main`` can use them to print its error.
+    ``current`` has the options of the running command, so that ``main`` can use them to print its error; ``typed`` is
+    its whole command line, for hints.
     """
 
     config: str | None = None
@@ -27,12 +29,14 @@ class Globals(Frozen):
     quiet: bool = False
 
     current: ClassVar[Globals]
+    typed: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if self.log_format not in LOG_FORMATS:
-            raise InvalidValue(
-                field="log-format", origin="flag --log-format", reason=f"{self.log_format!r} is neither text nor json"
-            )
+            from podbot.cli.repeating import shown_word
+
+            reason = f"{shown_word(self.log_format)} is neither text nor json"
+            raise InvalidValue(field="log-format", origin="flag --log-format", reason=reason)
 
     def under(self, after: Globals) -> Globals:
         """These options, overridden by those of ``after``."""
@@ -49,7 +53,9 @@ class Globals(Frozen):
     def load_options(
         self, environ: Mapping[str, str], overrides: Mapping[str, Any], flags: Mapping[str, str]
     ) -> LoadOptions:
-        """The options for the library, with a command's own overrides."""
+        """The options for the library, with a command's own overrides. Raises UsageError."""
+        if self.config is not None:
+            _check_is_path(self.config)
         mine = {"engine_socket": self.engine_socket, "image": self.image}
         given = {key: value for key, value in mine.items() if value is not None}
         names = {"engine_socket": "--engine-socket", "image": "--image", "file": "--config"}
@@ -59,6 +65,20 @@ class Globals(Frozen):
             overrides={**given, **overrides},
             flags={**{key: names[key] for key in named}, **flags},
             environ=environ,
+        )
+
+
+def _check_is_path(config: str) -> None:
+    """Refuse what is meant for an agent: Codex has ``-c KEY=VALUE``, and Claude ``-c PROMPT``."""
+    is_prompt = "/" not in config and any(map(str.isspace, config))
+    if (is_prompt or "=" in config.partition("/")[0]) and not os.path.exists(config):
+        from podbot.cli.repeating import repeated, shown_word
+
+        typed = repeated(["-c", config], "-c PROMPT" if is_prompt else "-c KEY=VALUE")
+        raise UsageError(
+            command="podbot",
+            reason=f"there is no configuration file {shown_word(config)}; -c is --config",
+            hint=f"Options for the agent follow --: `podbot run [AGENT] [PATH] -- {typed}`.",
         )
 
 

@@ -308,6 +308,9 @@ AGENTS_SWITCHES = ("-c", "-p")
 AGENTS_FIRST = ("-p", "--print", "--prompt", "--continue", "--resume", "-r", "--model", "-m")
 
 _ATTACH = "Nothing is attached to a session that is started: `podbot open SESSION` opens a shell in it."
+_USED_IMAGE = (
+    "An image that a session uses stays. `podbot rm SESSION` removes the session first, and its unsaved work is lost."
+)
 _FIX = "`podbot doctor --fix` lists the commands that fix what was found, asks, and runs them."
 _HOST_HAS = "`podbot host` has it, for editors."
 _NO_TIMES = "The output is recorded without times: `podbot logs --tail N SESSION` prints the last lines."
@@ -349,10 +352,11 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "doctor": dict.fromkeys(("-f", "--repair"), _FIX),
     "image ls": dict.fromkeys(("-a", "--all"), "All of podbot's images are listed: leave it out."),
-    "image rm": dict.fromkeys(("-f", "--force"), "An image that a session uses stays: remove the session first."),
+    "image rm": dict.fromkeys(("-f", "--force"), _USED_IMAGE),
     "image build": dict.fromkeys(("-f", "--file"), f"podbot builds from its own recipe. {_BASE}"),
     "setup": {
-        **dict.fromkeys(("--base", "--tag", "-t"), _BASE),
+        "--base": _BASE,
+        **dict.fromkeys(("--tag", "-t"), "`podbot image build --tag REF` names the image that it builds."),
         "--no-cache": "`podbot image build --no-cache` uses no layers of earlier builds.",
         **dict.fromkeys(("--upgrade", "--update"), _UPDATE),
     },

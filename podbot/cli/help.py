@@ -47,16 +47,17 @@ def invoke(_: Globals, *, words: tuple[str, ...]) -> int:
 def _refuse_extra(words: tuple[str, ...]) -> None:
     """Refuse words behind a command's name, and options: with ``--help`` behind them, the parser ignores both."""
     from podbot.cli.commands import find
+    from podbot.cli.repeating import shown_word
     from podbot.errors import UsageError
 
     command = find(list(words))
     known = len(command.path) if command is not None else 0
     if command is not None and len(words) > known:
         hint = f"`podbot help {' '.join(words[:known])}` shows the help of that command."
-        raise UsageError(command="podbot help", reason=f"{words[known]!r} is not expected here", hint=hint)
+        raise UsageError(command="podbot help", reason=f"{shown_word(words[known])} is not expected here", hint=hint)
     for word in words:
         if word.startswith("-"):
-            reason = f"there is no command {word!r}"
+            reason = f"there is no command {shown_word(word)}"
             raise UsageError(command="podbot help", reason=reason, hint="`podbot --help` lists the commands.")
 
 

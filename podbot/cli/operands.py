@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Sequence
 
-from podbot.config.checks import shown
+from podbot.cli.repeating import repeated, shown_word
 from podbot.config.models import AGENT_KINDS
 from podbot.config.schema import nearest
 from podbot.errors import UsageError
@@ -17,7 +16,6 @@ AGENT = "argument AGENT"  # the name in a value's origin
 PATH = "argument PATH"
 _RUN = "podbot run"
 _SIMILAR = 0.75  # a mistyped agent, and not another one: cursor is no custom
-_LONGEST = 60  # characters of words in a message
 _MOUNT = r"[^:]+:/[^:]*(?::[a-zA-Z,]*)?"  # as for `podman run -v`
 _ADDRESS = r"(?i:[a-z+]+://|git@)"
 _FORGE = r"(?:github|gitlab)\.com/|(?:bitbucket|codeberg)\.org/"
@@ -25,6 +23,7 @@ _SUFFIX = r":([a-zA-Z,]*)\Z"  # options of podman's -v, of which podbot has only
 _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+"
 _REPO = "A repository is named with --repo OWNER/NAME."
 _PROGRAM = r"[a-z][a-z0-9_.+-]*"
+_PORTS = r"(?:\d+(?:\.\d+){3}:)?\d+:\d+"
 _GRAMMAR = "Only options, an agent's name and a path may precede --: `podbot run [AGENT] [PATH] [-- WORDS…]`."
 
 
@@ -36,9 +35,15 @@ class Operands(Frozen):
 
 
 def read_operands(
-    words: Sequence[str], is_directory: Callable[[str], bool] = os.path.isdir, *, options: bool = False
+    words: Sequence[str],
+    is_directory: Callable[[str], bool] = os.path.isdir,
+    *,
+    options: bool = False,
+    argv: Sequence[str] = (),
 ) -> Operands:
     """The agent and the path among ``words``, in either order. ``options``: whether any stood beside them.
+
+    ``argv``: the whole command line, if it is known.
 
     Raises UsageError with a corrected command line.
     """
@@ -49,13 +54,13 @@ def read_operands(
             if agent is not None:
                 raise _wrong(f"two agents, {agent} and {word}", "A session has one.")
             agent = word
-        elif _is_path(word, is_directory):
+        elif is_path(word, is_directory):
             if path is not None:
                 hint = "A session works on one directory; `--mount PATH` adds others."
-                raise _wrong(f"two paths, {shown(path)} and {shown(word)}", hint)
+                raise _wrong(f"two paths, {shown_word(path)} and {shown_word(word)}", hint)
             path = word
         else:
-            raise _not_understood(words, at, options=options)
+            raise _not_understood(words, at, options=options, argv=argv)
     return Operands(agent, path)
 
 
@@ -68,16 +73,18 @@ def refuse_words(words: Sequence[str]) -> None:
         hint = f"Name the agent with `--agent {word}`."
     elif is_mount(word):
         hint = mount_hint(word)
-        raise UsageError(command="podbot host", reason=f"{shown(word)} is not an option; -v is --verbose", hint=hint)
+        raise UsageError(
+            command="podbot host", reason=f"{shown_word(word)} is not an option; -v is --verbose", hint=hint
+        )
     elif _names_image(word) and not os.path.isdir(word):
-        hint = f"Name the image with `--image {_typed([word], 'IMAGE')}`."
+        hint = f"Name the image with `--image {repeated([word], 'IMAGE')}`."
     elif _names_repository(word) and not os.path.isdir(word):
         hint = _REPO
     elif _spelled_as_path(word):
-        hint = f"Name the directory with `--workspace {_typed([word], 'PATH')}`."
+        hint = f"Name the directory with `--workspace {repeated([word], 'PATH')}`."
     else:
         hint = "Arguments for the agent follow --."
-    raise UsageError(command="podbot host", reason=f"{shown(word)} is not an option", hint=hint)
+    raise UsageError(command="podbot host", reason=f"{shown_word(word)} is not an option", hint=hint)
 
 
 def refuse_twice(operands: Operands, *, agent: str | None, workspace: str | None, repo: str | None) -> None:
@@ -90,11 +97,11 @@ def refuse_twice(operands: Operands, *, agent: str | None, workspace: str | None
     for operand, option, value in twice:
         if operand is not None and value is not None:
             what = "agent" if option == "--agent" else "workspace"
-            reason = f"the {what} is given twice: {shown(operand)} and {option} {shown(value)}"
+            reason = f"the {what} is given twice: {shown_word(operand)} and {option} {shown_word(value)}"
             raise _wrong(reason, "Leave one of the two out.")
 
 
-def _is_path(word: str, is_directory: Callable[[str], bool]) -> bool:
+def is_path(word: str, is_directory: Callable[[str], bool]) -> bool:
     """Whether ``word`` is a directory, or can only be meant as one; the mount policy then reports errors."""
     if not word or "\0" in word:
         return False
@@ -105,17 +112,19 @@ def _is_path(word: str, is_directory: Callable[[str], bool]) -> bool:
 
 def _spelled_as_path(word: str) -> bool:
     # A sentence with a slash is a prompt; a missing path with a blank in it is a rare typing mistake.
-    return word.startswith(("/", ".", "~")) or ("/" in word and not any(map(str.isspace, word)))
+    # src/main.py:12 is a place in a file.
+    is_plain = "/" in word and ":" not in word and not any(map(str.isspace, word))
+    return word.startswith(("/", ".", "~")) or is_plain
 
 
 def _names_repository(word: str) -> bool:
     return bool(re.match(_ADDRESS, word) or re.match(_FORGE, word) or re.fullmatch(_REPOSITORY, word))
 
 
-def _names_image(word: str) -> bool:
+def _names_image(word: str, agent: str | None = None) -> bool:
     from podbot.cli.meant_images import names_image  # needed only for what is no directory
 
-    return not re.match(_FORGE, word) and names_image(word)
+    return not re.match(_FORGE, word) and names_image(word, agent)
 
 
 def is_mount(word: str) -> bool:
@@ -126,32 +135,37 @@ def is_mount(word: str) -> bool:
 def mount_hint(word: str) -> str:
     """What to type for a mount of podman's."""
     mount = re.sub(_SUFFIX, lambda found: ":ro" if "ro" in found[1].split(",") else "", word)
-    return f"Another directory is mounted with `--mount {_typed([mount], 'SRC:DST')}`."
+    return f"Another directory is mounted with `--mount {repeated([mount], 'SRC:DST')}`."
 
 
-def _not_understood(words: Sequence[str], at: int, *, options: bool) -> UsageError:
+def _not_understood(words: Sequence[str], at: int, *, options: bool, argv: Sequence[str]) -> UsageError:
     """The error for ``words[at]``, with a guess of its meaning; an agent's name and a path may precede it."""
     word = words[at]
+    agent = next((one for one in words[:at] if one in AGENT_KINDS), None)
     near = nearest(word, AGENT_KINDS, _SIMILAR)
     if is_mount(word):
-        reason = f"{shown(word)} is neither an agent nor a directory; -v is --verbose"
+        reason = f"{shown_word(word)} is neither an agent nor a directory; -v is --verbose"
         hint = mount_hint(word)
-    elif _names_image(word):
+    elif re.fullmatch(_PORTS, word):
+        reason = f"{shown_word(word)} is neither an agent nor a directory"
+        hint = f"A port is published with `-p {repeated([word], 'PORT:PORT')}`."
+    elif _names_image(word, agent):
         from podbot.cli import meant_images
 
-        reason = f"{shown(word)} is neither an agent nor a directory"
-        hint = meant_images.hint(words[:at], word, words[at + 1 :], options=options)
+        reason = f"{shown_word(word)} is neither an agent nor a directory"
+        meant = meant_images.image_in(argv)
+        hint = meant.hint if meant else meant_images.hint(words[:at], word, words[at + 1 :], options=options)
     elif _names_repository(word):
-        reason = f"there is no directory {shown(word)}"
+        reason = f"there is no directory {shown_word(word)}"
         hint = _REPO
     elif near:
-        reason = f"{shown(word)} is neither an agent nor a directory"
+        reason = f"{shown_word(word)} is neither an agent nor a directory"
         hint = f"Did you mean {near}? The agents are {', '.join(AGENT_KINDS)}."
     else:
-        reason = f"{shown(word)} is neither an agent nor a directory"
+        reason = f"{shown_word(word)} is neither an agent nor a directory"
         is_program = not words[:at] and re.fullmatch(_PROGRAM, word)
         if options:  # where they stood is not known here, so no whole line can be proposed
-            hint = f"Arguments for the agent follow --: put -- before {_typed([word], 'WORDS…')}. {_GRAMMAR}"
+            hint = f"Arguments for the agent follow --: put -- before {repeated([word], 'WORDS…')}. {_GRAMMAR}"
             if is_program:
                 hint = f"To start a program, put `custom --` before {word}; for an argument of the agent, put -- there."
         else:
@@ -165,14 +179,8 @@ def _not_understood(words: Sequence[str], at: int, *, options: bool) -> UsageErr
 
 def _line(before: Sequence[str], behind: Sequence[str]) -> str:
     """The corrected command line."""
-    operands = [_typed([word], word if word in AGENT_KINDS else "PATH") for word in before]
-    return " ".join([_RUN, *operands, "--", _typed(behind, "WORDS…")])
-
-
-def _typed(words: Sequence[str], instead: str) -> str:
-    """``words`` quoted for a shell; ``instead`` if they are long or not printable."""
-    text = shlex.join(words)
-    return text if text.isprintable() and len(text) <= _LONGEST else instead
+    operands = [repeated([word], word if word in AGENT_KINDS else "PATH") for word in before]
+    return " ".join([_RUN, *operands, "--", repeated(behind, "WORDS…")])
 
 
 def _wrong(reason: str, hint: str) -> UsageError:

@@ -110,6 +110,7 @@ _OPTIONS: Final = (
     (re.compile(r"sandbox\.network = \w+"), r"\g<0> (`--network`)"),
     (re.compile(r"workspace\.host_path"), r"\g<0> (`--workspace PATH`)"),
     (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
+    (re.compile(r"Leave the allowed hosts out"), "Leave `--allow` out"),
     (re.compile(r"set follow_links"), "add `--follow-links`"),
     (re.compile(r"Allow more bytes"), r"\g<0> (`--limit SIZE`)"),
     (re.compile(r"Have root give this user a range .+ build again"), r"\g<0>: `podbot doctor` has the command"),
@@ -194,9 +195,6 @@ def _by_its_state(exc: PodbotError) -> str:
     if isinstance(exc, errors.MissingRequired) and exc.field == "a workspace":
         return _NO_WORKSPACE
     if isinstance(exc, errors.ConfigFileNotFound) and exc.reason == exc.MISSING:
-        if exc.origin == "flag --config" and re.match(r"[\w.-]+=", exc.path):  # as Codex takes it
-            typed = shlex.join(["-c", exc.path])
-            return f"-c is --config. Options for the agent follow --: `podbot run [AGENT] [PATH] -- {typed}`."
         return f"Correct the path, or write the file with `podbot --config {shlex.quote(exc.path)} config init`."
     if isinstance(exc, errors.ImageNotFound):
         return " ".join(filter(None, (exc.hint, _another_image(exc), exc.engine_hint)))

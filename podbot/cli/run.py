@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
 from typing import TYPE_CHECKING, Unpack
 
 from podbot.cli.attach import attached
 from podbot.cli.globals import Globals
 from podbot.cli.interaction import Streams, offers_setup, works_here
 from podbot.cli.operands import AGENT, PATH, read_operands, refuse_twice
+from podbot.cli.repeating import repeated
 from podbot.cli.report import Reporter
 from podbot.cli.selection import Given, Selection, check_plan_json, has_option, selected, show
 from podbot.cli.signals import handled
@@ -31,10 +31,10 @@ def invoke(g: Globals, *, operands: tuple[str, ...], guard_exit: bool, logs: boo
     """Run with the command line's values; returns podbot's exit code. Raises UsageError."""
     check_plan_json("podbot run", given)
     own = guard_exit or logs or g != Globals()
-    typed = read_operands(operands, options=own or has_option(given))
+    typed = read_operands(operands, options=own or has_option(given), argv=Globals.typed)
     alone = not own and not has_option(given, but="publish") and len(given["publish"]) == 1
-    line = shlex.join(["podbot", "run", *operands])
-    line = line if alone and line.isprintable() and len(line) <= _LONGEST else "podbot run [AGENT] [PATH]"
+    general = "podbot run [AGENT] [PATH]"
+    line = repeated(["podbot", "run", *operands], general, _LONGEST) if alone else general
     refuse_twice(typed, agent=given["agent"], workspace=given["workspace"], repo=given["repo"])
     given["agent"] = typed.agent or given["agent"]
     given["workspace"] = typed.path or given["workspace"]

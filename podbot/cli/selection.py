@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shlex
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
+from podbot.cli.repeating import repeated, shown_word
 from podbot.cli.variables import session_variables
-from podbot.config.checks import shown
 from podbot.config.coerce import from_text
 from podbot.config.models import Origin
 from podbot.config.schema import KEYS
@@ -19,6 +19,7 @@ from podbot.launch.types import LaunchPlan, LaunchRequest
 from podbot.visible_text import printable
 
 _LONGEST = 80  # characters of a command line that a message repeats
+_PORTS = r"\d[\d-]*(?:/\w+)?"  # a port, a range of them, or one with a protocol: no prompt
 # Fields of a request whose values an error can be about, and their options.
 _REQUEST_FLAGS = {
     "name": "--name",
@@ -185,13 +186,12 @@ def _ports(ports: tuple[str, ...], line: str, words: tuple[str, ...]) -> tuple[s
     ``words``: those behind --.
     """
     for word in ports:
-        if ":" not in word and not word.isdigit():
-            typed = shlex.join(["-p", word, *words])
-            typed = typed if typed.isprintable() and len(typed) <= _LONGEST else "-p PROMPT"
+        if ":" not in word and not re.fullmatch(_PORTS, word):
+            typed = repeated(["-p", word, *words], "-p PROMPT", _LONGEST)
             raise InvalidValue(
                 field="sandbox.publish",
                 origin="flag --publish",
-                reason=f"{shown(word)} is not a port",
+                reason=f"{shown_word(word)} is not a port",
                 hint=f"Options for the agent follow --: `{line} -- {typed}`.",
             )
     return ports

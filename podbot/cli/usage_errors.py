@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Sequence
 from typing import Any
 
 from podbot.agents.registry import known
 from podbot.cli.argv_scan import scan
 from podbot.cli.commands import find
-from podbot.cli.fast import read
 from podbot.cli.grammar import SessionCommand
 from podbot.cli.habits import AGENTS_FIRST, AGENTS_SWITCHES, AGENTS_TOO, ARGUMENTS, PODMANS
 from podbot.cli.habits import COMMANDS as HABITS
 from podbot.cli.habits import OPTIONS as OPTION_HABITS
 from podbot.cli.operands import Operands, mount_hint, read_operands
 from podbot.cli.options import COMMON
+from podbot.cli.repeating import is_repeatable, masked, repeated
+from podbot.cli.run_words import own_words
 from podbot.cli.typos import command_meant
 from podbot.config.models import AGENT_KINDS
 from podbot.config.schema import nearest
-from podbot.errors import UsageError
+from podbot.errors import PodbotError, UsageError
 
 _SIMILAR = 0.85  # a mistyped option, and not another program's
-_VALUE = r"(?:-e|--env=)?[A-Za-z_]\w*=."  # NAME=VALUE, by itself or after -e
 _LONGEST = 120  # characters of a command line that a message repeats
 _NO_COMMAND = re.compile(r"No such command ((['\"]).*\2)\.(?: Did you mean|$)", re.DOTALL)
 _ENGINES = "It is podman's or docker's: podbot, or the engine's configuration, decides what it would set."
-_SWITCH = re.compile(
-    r"-[dhitPq]+|--(?:detach|init|interactive|keep|privileged|publish-all|read-only|replace|rm|tty|it|no-healthcheck)"
-)
+_PUBLIC = ("image", "sandbox.memory", "sandbox.shm", "sandbox.network", "agent.frame_limit")  # keys of texts
+_HIDES = ("config set", "login", "logout")  # a word too many of these can be a secret
 _UNEXPECTED = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
 
 
@@ -70,8 +68,9 @@ def _no_argument(exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
     if exc.ctx.command_path == "podbot config set" and (typed := exc.ctx.params.get("key")):
         key, equals, value = typed.partition("=")
         if equals:
-            line = shlex.join(["podbot", "config", "set", key, value])
-            line = line if _is_shown(key) and _can_be_repeated([], line) else "podbot config set KEY VALUE"
+            line = "podbot config set KEY VALUE"
+            if _is_shown(key, value):
+                line = repeated(["podbot", "config", "set", key, value], line, _LONGEST)
             return "VALUE is missing", f"A blank stands between KEY and VALUE: `{line}`."
     command = find(exc.ctx.command_path.split()[1:])
     arguments = command.arguments if command is not None else ()
@@ -91,9 +90,11 @@ def _bad_option(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
     if own is not None and name not in AGENTS_SWITCHES:
         return f"{name} needs a value", f"Write `{name} {own.metavar.replace('{agents}', '|'.join(AGENT_KINDS))}`."
     called = f"{name} is {own.spelled[0]}. " if own is not None and own.spelled[0] != name else ""
-    typed = shlex.join(["podbot", *argv[:-1], "--", name])
-    if argv[-1] != name or "--" in argv or not _can_be_repeated(argv, typed):
-        typed = " ".join(["podbot", *command.path, *command.grammar[1:]])
+    if command.path == ("run",) and (meant := _image_in(argv)):
+        return f"{name} needs a value", meant.hint
+    typed = " ".join(["podbot", *command.path, *command.grammar[1:]])
+    if argv[-1] == name and "--" not in argv:
+        typed = repeated(["podbot", *argv[:-1], "--", name], typed, _LONGEST)
     return f"{name} needs a value", called + _behind(typed)
 
 
@@ -115,10 +116,14 @@ def _other(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
     if text.startswith("Missing command"):
         return _no_command(exc, argv)
     if found := _NO_COMMAND.match(text):
-        return f"there is no command {found[1]}", _command_instead(found[1][1:-1], exc.ctx, argv)
+        quote, word = found[1][0], found[1][1:-1]
+        return f"there is no command {quote}{masked(word)}{quote}", _command_instead(found[1][1:-1], exc.ctx, argv)
     if found := _UNEXPECTED.match(text):
-        instead = ARGUMENTS.get(exc.ctx.command_path.partition(" ")[2], "")
-        return f"{found[1]!r} is not expected here", instead or f"Usage: `{_line(exc.ctx)}`."
+        path = exc.ctx.command_path.partition(" ")[2]
+        instead = ARGUMENTS.get(path, "")
+        if path in _HIDES:
+            return "it has a word too many", f"Usage: `{_line(exc.ctx)}`."
+        return f"{masked(found[1])!r} is not expected here", instead or f"Usage: `{_line(exc.ctx)}`."
     return text, ""
 
 
@@ -151,48 +156,39 @@ def _command_instead(word: str, context: Any, argv: Sequence[str]) -> str:
 def _run_agent(agent: str, argv: Sequence[str]) -> str:
     """The command line for an agent that was typed as a command, with the words behind it."""
     behind = argv[argv.index(agent) + 1 :] if agent in argv else []
-    if not _is_for_run(behind):
-        behind = ["--", *behind]
-    line = shlex.join(["podbot", "run", agent, *behind])
-    return line if _can_be_repeated(behind, line) else f"podbot run {agent} [PATH] [-- WORDS…]"
-
-
-def _is_for_run(words: Sequence[str]) -> bool:
-    """Whether `podbot run` reads ``words`` itself, so that they are not for the agent."""
-    line = read(["run", *words]) if not {*words} & {*AGENTS_SWITCHES} else None
-    try:
-        return line is not None and bool(read_operands(line.values["operands"]))
-    except UsageError:
-        return False
+    own = own_words(behind, [agent])
+    words = behind[own + (behind[own : own + 1] == ["--"]) :]
+    line = ["podbot", "run", agent, *behind[:own], *(["--", *words] if words else [])]
+    return repeated(line, f"podbot run {agent} [PATH] [-- WORDS…]", _LONGEST)
 
 
 def _run_instead(word: str) -> str:
     """What to type for a word that can only be meant for `podbot run`: a path, a repository, a sentence; or empty."""
     if any(map(str.isspace, word)):
-        typed = shlex.join(["podbot", "run", ".", "--", word])
-        line = typed if _can_be_repeated([], typed) else "podbot run . -- PROMPT"
+        line = repeated(["podbot", "run", ".", "--", word], "podbot run . -- PROMPT", _LONGEST)
         return f"Words for an agent follow --: `{line}`."
+    if os.path.isfile(word):
+        return "That is a file; `podbot run DIRECTORY` runs an agent in a directory."
     try:
         path = read_operands([word], lambda _: False).path
     except UsageError as exc:
         return HABITS["clone"] if "--repo" in exc.hint else ""
-    typed = shlex.join(["podbot", "run", word])
-    return f"`{typed if _can_be_repeated([], typed) else 'podbot run PATH'}` runs an agent there." if path else ""
+    return f"`{repeated(['podbot', 'run', word], 'podbot run PATH', _LONGEST)}` runs an agent there." if path else ""
 
 
 def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
     """What to type in place of an unknown ``option``."""
     takes_words = isinstance(context.command, SessionCommand)
     if context.command_path == "podbot" and option in AGENTS_FIRST:
-        typed = shlex.join(["podbot", "run", "--", *argv])
-        return _behind(
-            typed if _spells(argv[0], option) and _can_be_repeated(argv, typed) else f"podbot run -- {option}"
-        )
+        general = f"podbot run -- {option}"
+        is_first = _spells(argv[0], option)
+        return _behind(repeated(["podbot", "run", "--", *argv], general, _LONGEST) if is_first else general)
     habit = OPTION_HABITS.get(context.command_path.partition(" ")[2], {}).get(option, "")
     if takes_words and not habit and option in PODMANS:
         habit = f"{_ENGINES} `{context.command_path} --help` lists podbot's options."
-    if habit and context.command_path == "podbot run" and (image := _image_in(argv)):
-        return f"{habit} {image}"
+    if context.command_path == "podbot run" and (meant := _image_in(argv, option)):
+        typed = next((at for at, word in enumerate(argv) if _spells(word, option)), 0)
+        return meant.hint if typed > meant.at or not habit else f"{habit} {meant.hint}"
     if takes_words and option in AGENTS_TOO and option in argv:  # not as a part of -it, which is podman's
         return f"{habit} {_agents_option(context, option, argv)}"
     near = nearest(option, [name for name in _options(context) if name[:3] == option[:3]], _SIMILAR)
@@ -201,21 +197,10 @@ def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
     return f"{f'Did you mean {near}? ' if near else ''}{_agents_option(context, option, argv)}"
 
 
-def _image_in(argv: Sequence[str]) -> str:
-    """What to type for an image among the words of `run`, such as that of `podbot run -it ubuntu bash`; or empty.
+def _image_in(argv: Sequence[str], unknown: str = "") -> Any:
+    from podbot.cli.meant_images import image_in
 
-    A word behind an option may be its value, unless the option is known to have none.
-    """
-    from podbot.cli import meant_images
-
-    end = argv.index("--") if "--" in argv else len(argv)
-    for at, word in enumerate(argv[:end]):
-        before = argv[at - 1]
-        is_value = before.startswith("-") and "=" not in before and not _SWITCH.fullmatch(before)
-        if not is_value and meant_images.is_well_known(word) and not os.path.isdir(word):
-            others = sum(one.startswith("-") for one in argv[:at]) > 1
-            return meant_images.hint([], word, argv[at + 1 :], options=others)
-    return ""
+    return image_in(argv, unknown)
 
 
 def _options(context: Any) -> list[str]:
@@ -235,26 +220,29 @@ def _agents_option(context: Any, option: str, argv: Sequence[str]) -> str:
     exact = [at for at in range(end) if _spells(argv[at], option)]
     line = _line(context)
     if exact:
-        before, words = argv[: exact[0]], [*argv[exact[0] : end], *argv[end + 1 :]]
-        typed = shlex.join(["podbot", *before, "--", *words])
+        # A word in front that is no operand of `run` is the agent's, too.
+        start = argv.index("run") + 1 if context.command_path == "podbot run" and "run" in argv else exact[0]
+        at = min(exact[0], start + own_words(argv[start:], []))
+        before, words = argv[:at], [*argv[at:end], *argv[end + 1 :]]
         # The words after an unknown option may be its value or podbot's own, which only the operator knows.
         mixed = any(word.partition("=")[0] in known or _is_operand(word) for word in argv[exact[0] + 1 : end])
-        if not mixed and _can_be_repeated(argv, typed):
-            line = typed
+        if not mixed and is_repeatable(argv):
+            line = repeated(["podbot", *before, "--", *words], line, _LONGEST)
     return _behind(line)
 
 
-def _is_shown(key: str) -> bool:
-    """Whether the value of a key may be repeated; a table's may be a secret."""
+def _is_shown(key: str, value: str) -> bool:
+    """Whether a value of a key may be repeated: it is one, and no other value of that key can be a secret."""
+    from podbot.config.coerce import from_text
+    from podbot.config.models import Origin
     from podbot.config.schema import KEYS
 
-    return key in KEYS and KEYS[key].kind not in ("list", "table")
-
-
-def _can_be_repeated(argv: Sequence[str], line: str) -> bool:
-    """Whether ``line``, made of ``argv``, is short enough to be shown, and has no value of a variable."""
-    has_value = any(re.match(_VALUE, word, re.DOTALL) for word in argv)
-    return line.isprintable() and len(line) <= _LONGEST and not has_value
+    if key not in KEYS or (KEYS[key].kind == "string" and key not in _PUBLIC) or KEYS[key].kind in ("list", "table"):
+        return False
+    try:
+        return from_text(KEYS[key], value, Origin("flag", "argument VALUE")) is not None
+    except PodbotError:
+        return False
 
 
 def _behind(line: str) -> str:

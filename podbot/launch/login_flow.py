@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from typing import NamedTuple
 
 from podbot.agents.definition import HOME, OWN_LOGIN, OwnLogin
@@ -16,6 +17,8 @@ from podbot.launch.plan import plan_sandbox
 from podbot.launch.resources.login import own_login, store_of
 from podbot.launch.terminal_variables import USUAL, terminal_variables
 from podbot.launch.types import HostFacts, LaunchRequest, SandboxPlan
+
+_NAME = r"[a-z]{1,12}(?:-[a-z]{1,8})?"  # of any agent
 
 
 class LoginFlowPlan(NamedTuple):
@@ -64,7 +67,8 @@ def checked_own_login(kind: str, origin: str = "argument AGENT") -> OwnLogin:
     """How podbot keeps a login for ``kind``. Raises InvalidValue."""
     kinds = [name for name in known() if own_login(name) is not None]
     if kind not in kinds:
-        reason = f"{kind[:40]!r} is not an agent whose login podbot keeps"
+        typed = repr(kind) if re.fullmatch(_NAME, kind) else "the word that was typed"  # which may be a key
+        reason = f"{typed} is not an agent whose login podbot keeps"
         raise InvalidValue(field="agent", origin=origin, reason=reason, hint=f"Choose one of {', '.join(kinds)}.")
     spec = own_login(kind)
     assert spec is not None  # noqa: S101 - it is one of them

@@ -38,9 +38,9 @@ def no_terminal_here() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def globals_as_before() -> Iterator[None]:
-    before, Globals.current = Globals.current, Globals()
+    before, Globals.current, Globals.typed = Globals.current, Globals(), ()
     yield
-    Globals.current = before
+    Globals.current, Globals.typed = before, ()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from pathlib import Path
@@ -16,6 +17,7 @@ from podbot.cli.habits import AGENTS_FIRST, AGENTS_SWITCHES, AGENTS_TOO, ARGUMEN
 from podbot.cli.operands import read_operands
 from podbot.cli.options import COMMON
 from podbot.config.schema import KEYS
+from podbot.testing import IMAGE
 from tests.session.plans import Place
 
 RUN = find(["run"])
@@ -93,9 +95,33 @@ def test_each_habit_gets_its_hint_in_one_paragraph(words: str, capfd: pytest.Cap
     assert (BEHIND in line) == (command in ("run", "host") and option in AGENTS_TOO)
 
 
+@pytest.mark.usefixtures("no_terminal_here", "place")
+@pytest.mark.parametrize(
+    ("ports", "said"),
+    [("3000-3010", "is not one port"), ("53/udp", "has a protocol"), ("3000/tcp", "has a protocol")],
+)
+def test_a_range_of_ports_is_no_prompt(
+    ports: str, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PODBOT_IMAGE", IMAGE)
+    assert main(["run", "claude", "--repo", "octo/hello", "-p", ports]) == 2
+    assert capfd.readouterr().err.startswith(f"podbot: sandbox.publish (flag --publish): {ports!r} {said}. ")
+
+
+def test_a_configuration_file_may_have_any_name(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    for name in ("a=b", "my settings"):
+        path = Path(place.base, name)
+        path.touch(0o600)
+        with contextlib.chdir(place.base):
+            assert main(["-c", name, "config", "check"]) == 0
+    for name in ("/nosuch=b/c.toml", "/nosuch dir/c.toml", "nosuch.toml"):
+        assert main(["-c", name, "config", "check"]) == 2
+        assert "config init`" in capfd.readouterr().err
+
+
 def test_a_hint_that_removes_sessions_says_what_is_lost() -> None:
     """Podman asks before `prune`, and `podbot rm` does not."""
-    removing = [COMMANDS["prune"], COMMANDS["system"], BY_LINE["run --replace"]]
+    removing = [COMMANDS["prune"], COMMANDS["system"], BY_LINE["run --replace"], BY_LINE["image rm -f"]]
     assert [hint for hint in removing if "unsaved work is lost" not in hint] == []
 
 
@@ -155,7 +181,7 @@ def test_the_list_of_podmans_options_has_none_of_podbots_and_none_with_a_hint() 
         ),
         ("-c ps exec --env", "exec: --env needs a value. `podbot exec --help` shows its usage."),
         ("run --all", f"run: there is no option --all. {BEHIND} `podbot run -- --all`."),
-        ("login x y", "login: 'y' is not expected here. Usage: `podbot login [AGENT]`."),
+        ("login x y", "login: it has a word too many. Usage: `podbot login [AGENT]`."),
         (
             "run codex -m o3",
             f"run: there is no option -m. Write `--memory SIZE`. {BEHIND} `podbot run codex -- -m o3`.",
@@ -224,6 +250,12 @@ def test_the_list_of_podmans_options_has_none_of_podbots_and_none_with_a_hint() 
         ),
         ("config set sandbox.env=A=sk-1", f"{UNSET} `podbot config set KEY VALUE`."),
         ("config set github.app_id=1", f"{UNSET} `podbot config set github.app_id 1`."),
+        ("config set github.app_id=x", f"{UNSET} `podbot config set KEY VALUE`."),
+        ("config set github.auth=ghp_12345", f"{UNSET} `podbot config set KEY VALUE`."),
+        ("run pip install redis -U", f"run: there is no option -U. {BEHIND} `podbot run -- pip install redis -U`."),
+        ("claude -- hi", "there is no command 'claude'. `podbot run claude -- hi` runs it."),
+        ("claude -p 3000:3000 .", "there is no command 'claude'. `podbot run claude -p 3000:3000 .` runs it."),
+        ("claude -p3000 x", "there is no command 'claude'. `podbot run claude -p3000 -- x` runs it."),
         ("login", "login: name an AGENT, or use --list. `podbot login --help` shows its usage."),
     ],
 )

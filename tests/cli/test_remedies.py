@@ -19,6 +19,7 @@ from podbot.errors import (
     EngineNotInstalled,
     ExecFailed,
     HistoryNotRemoved,
+    IllegalCombination,
     ImageBuildFailed,
     ImageNotFound,
     MachineNotReady,
@@ -246,13 +247,10 @@ def test_setup_is_advised_for_podbots_own_image_and_what_else_chose_another(
     assert remedy in remedy_of(ImageNotFound(image=image, origin=origin))
 
 
-def test_a_setting_of_codex_is_no_configuration_file() -> None:
-    error = ConfigFileNotFound(path="model=o3", origin="flag --config")
-    assert remedy_of(error) == (
-        "-c is --config. Options for the agent follow --: `podbot run [AGENT] [PATH] -- -c model=o3`."
-    )
-    for path, origin in (("a=b", "variable PODBOT_CONFIG_PATH"), ("/a=b/c.toml", "flag --config")):
-        assert "config init`" in remedy_of(ConfigFileNotFound(path=path, origin=origin))
+def test_allowed_hosts_are_left_out_for_a_port() -> None:
+    hint = "Leave the allowed hosts out, or publish no port."
+    error = IllegalCombination(field="sandbox.publish", value="3000", origin="o", reason="r", hint=hint)
+    assert remedy_of(error) == "Leave `--allow` out, or publish no port."
 
 
 def test_a_file_that_is_missing_can_be_written_and_one_that_is_not_readable_cannot() -> None:
