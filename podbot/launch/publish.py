@@ -11,6 +11,8 @@ from podbot.errors import IllegalCombination, InvalidValue
 from podbot.launch.types import LaunchRequest
 
 _KEY = "sandbox.publish"
+_OF_NETWORK = "Leave one of them out, or set sandbox.network = default."
+_OF_ALLOW = "Leave the allowed hosts out, or publish no port."
 _FOR_THIS_SESSION = ("flag", "override")
 _WITHOUT = {
     "none": "a sandbox without a network has no ports",
@@ -39,7 +41,7 @@ def plan_ports(
                 value=text,
                 origin=str(origin),
                 reason=reason,
-                hint="Leave one of them out, or set sandbox.network = default.",
+                hint=_OF_ALLOW if _is_by_allow(config, network) else _OF_NETWORK,
             )
         if port not in found:
             _check_free(port, found, str(origin))
@@ -77,7 +79,7 @@ def _wanted(config: AppConfig, request: LaunchRequest, *, with_agent: bool) -> I
 
 
 def _why(config: AppConfig, request: LaunchRequest, network: str) -> str:
-    if network == "filtered" and config.sandbox.network != network:
+    if _is_by_allow(config, network):
         return str(request.origin("allow"))
     if config.sandbox.network != network:
         return f"sandbox.profile = sealed, {config.origin('sandbox.profile')}"
@@ -86,8 +88,11 @@ def _why(config: AppConfig, request: LaunchRequest, network: str) -> str:
 
 def _is_for_this_session(config: AppConfig, network: str) -> bool:
     """Whether the network was chosen for this session alone: by ``--network``, or by ``--allow``."""
-    by_allow = network == "filtered" and config.sandbox.network != network
-    return by_allow or config.origin("sandbox.network").kind in _FOR_THIS_SESSION
+    return _is_by_allow(config, network) or config.origin("sandbox.network").kind in _FOR_THIS_SESSION
+
+
+def _is_by_allow(config: AppConfig, network: str) -> bool:
+    return network == "filtered" and config.sandbox.network != network
 
 
 def _parsed(text: str, origin: str) -> Published:

@@ -114,6 +114,12 @@ def test_ports_of_the_file_have_no_effect_where_this_session_allows_single_hosts
     assert note.endswith("(LaunchRequest.allow)")
 
 
+def test_where_single_hosts_are_allowed_another_network_is_not_advised() -> None:
+    with pytest.raises(IllegalCombination) as caught:
+        plan_session(config({}), typed(publish=("3000:3000",), allow=("a.example",)), facts())
+    assert caught.value.hint == "Leave the allowed hosts out, or publish no port."
+
+
 def test_a_named_network_will_do() -> None:
     assert planned("3000:3000", network="shop").sandbox.container.ports == (PORT,)
 
