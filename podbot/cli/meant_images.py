@@ -83,7 +83,7 @@ def image_in(argv: Sequence[str], unknown: str = "") -> Meant | None:
         if word in AGENT_KINDS or is_path(word, os.path.isdir):
             before.append(word)
         elif names_image(word, agent):
-            return Meant(hint(before, word, argv[at + 1 :], options=options > 0), at)
+            return Meant(hint(before, word, [*argv[at + 1 :]], options=options > 0), at)
         elif not is_mount(word):
             return None
         at += 1
@@ -121,8 +121,11 @@ def _with_image(agent: str, path: str, image: str, behind: Sequence[str], *, opt
     local = image.startswith("localhost/")
     if own := own_words(behind):  # options of podbot's: none of them is the program
         behind, options = behind[own:], True
+    if behind[:1] == ["--"]:
+        behind = behind[1:]
+    arguments = behind
     if behind[:1] and behind[0].startswith("-"):  # for the image's entry point, which podbot does not run
-        behind = behind[1:] if behind[0] == "--" else ["PROGRAM", *behind]
+        behind = [image if image in _PROGRAMS else "PROGRAM", *behind]
     if not behind and agent != "custom" and (agent or local):
         line = " ".join(filter(None, ("podbot run --image", named, agent, path)))
     else:
@@ -132,6 +135,6 @@ def _with_image(agent: str, path: str, image: str, behind: Sequence[str], *, opt
     if not local:
         text += f" podbot pulls no image: `podman pull {named}` does."
     if image in _PROGRAMS and not agent:
-        program = repeated([image, *behind], "WORDS…")
+        program = repeated([image, *arguments], "WORDS…")
         text += f" The program {image} is started with `podbot run custom {path} -- {program}`."
     return text
