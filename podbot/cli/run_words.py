@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from podbot.cli.argv_scan import scan
 from podbot.cli.commands import find
-from podbot.cli.habits import AGENTS_SWITCHES
 from podbot.cli.operands import read_operands
 from podbot.cli.options import Option
+from podbot.cli.run_habits import AGENTS_SWITCHES
 from podbot.errors import UsageError
 
 _PORTS = r"\d[\d-]*(?:/\w+)?|[\d.]*:?\d+:\d+"  # what follows -p if it is podbot's

@@ -11,12 +11,13 @@ from podbot.agents.registry import known
 from podbot.cli.argv_scan import scan
 from podbot.cli.commands import find
 from podbot.cli.grammar import SessionCommand
-from podbot.cli.habits import AGENTS_FIRST, AGENTS_SWITCHES, AGENTS_TOO, ARGUMENTS, PODMANS
+from podbot.cli.habits import ARGUMENTS
 from podbot.cli.habits import COMMANDS as HABITS
 from podbot.cli.habits import OPTIONS as OPTION_HABITS
 from podbot.cli.operands import Operands, mount_hint, read_operands
 from podbot.cli.options import COMMON
 from podbot.cli.repeating import is_repeatable, masked, repeated
+from podbot.cli.run_habits import AGENTS_FIRST, AGENTS_SWITCHES, AGENTS_TOO, PODMANS
 from podbot.cli.run_words import own_words
 from podbot.cli.typos import command_meant
 from podbot.config.models import AGENT_KINDS

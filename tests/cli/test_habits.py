@@ -13,9 +13,10 @@ import pytest
 from podbot.cli.commands import BY_PATH, GROUPS, Command, find
 from podbot.cli.commands import COMMANDS as TABLE
 from podbot.cli.entry import main
-from podbot.cli.habits import AGENTS_FIRST, AGENTS_SWITCHES, AGENTS_TOO, ARGUMENTS, COMMANDS, OPTIONS, PODMANS
+from podbot.cli.habits import ARGUMENTS, COMMANDS, OPTIONS
 from podbot.cli.operands import read_operands
 from podbot.cli.options import COMMON
+from podbot.cli.run_habits import AGENTS_FIRST, AGENTS_SWITCHES, AGENTS_TOO, PODMANS
 from podbot.config.schema import KEYS
 from podbot.testing import IMAGE
 from tests.session.plans import Place
