@@ -183,6 +183,40 @@ def answer(child: subprocess.Popen[bytes], number: int) -> Any:
     raise AssertionError(f"the server ended: {child.communicate()}")
 
 
+def answers(child: subprocess.Popen[bytes], numbers: set[int]) -> dict[int, Any]:
+    """The answers to requests, by their numbers; they come in any order."""
+    assert child.stdout is not None
+    found: dict[int, Any] = {}
+    while numbers - found.keys():
+        message = json.loads(child.stdout.readline())
+        if "id" in message:
+            found[message["id"]] = message
+    return found
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_tool_reads_what_the_client_sends(world: World, tmp_path: Path, backend: str) -> None:
+    """Programs that read their stdin to its end run while 20 requests wait in the server's."""
+    reading = {
+        2: call(2, "shell_execute", {"command": ["sh", "-c", "cat; read x || echo end"]}),
+        3: call(3, "evaluate_python", {"code": "import sys\nprint(repr(sys.stdin.read()))"}),
+        4: call(4, "job_start", {"command": ["sh", "-c", "cat; echo end"]}),
+    }
+    numbers = range(5, 25)
+    env = environment(world, tmp_path / "place")
+    with world.start("mcp", "--backend", backend, env=env, stderr=subprocess.DEVNULL) as child:
+        send(child, HELLO, READY, *reading.values(), *(call(number, "ls") for number in numbers))
+        found = answers(child, {*reading, *numbers})
+        job = found[4]["result"]["structuredContent"]["job"]
+        send(child, call(30, "job_output", {"job": job, "wait_seconds": 60}))
+        printed = answers(child, {30})[30]["result"]
+        child.communicate(timeout=60)
+    assert not any(found[number]["result"]["isError"] for number in numbers)
+    assert found[2]["result"]["structuredContent"]["stdout"] == "end\n"
+    assert found[3]["result"]["structuredContent"]["stdout"] == "''\n"
+    assert "end" in printed["content"][0]["text"]
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("end", ["eof", signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_however_it_ends_nothing_is_left(world: World, tmp_path: Path, backend: str, end: Any) -> None:

@@ -102,8 +102,9 @@ async def test_the_limit_of_an_output_is_inspects_own(sandbox_env: SandboxEnviro
 
 
 async def test_the_limit_of_a_file_is_inspects_own(sandbox_env: SandboxEnvironment) -> None:
-    assert (await sandbox_env.exec(["truncate", "-s", str(FILE), "large"])).success
-    assert await sandbox_env.read_file("large", text=False) == bytes(FILE)
+    for size in (FILE - 1, FILE):
+        assert (await sandbox_env.exec(["truncate", "-s", str(size), "large"])).success
+        assert await sandbox_env.read_file("large", text=False) == bytes(size)
     assert (await sandbox_env.exec(["truncate", "-s", str(FILE + 1), "large"])).success
     for text in (True, False):
         with pytest.raises(OutputLimitExceededError, match="100 MiB") as caught:
