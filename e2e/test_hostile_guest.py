@@ -36,9 +36,10 @@ def is_clear(out: bytes, err: bytes, *, silent: bool = False) -> None:
     assert out == b""
     assert b"owned" not in err
     assert b"\x1b" not in err
-    errors = err.decode().splitlines()
+    lines = err.decode().splitlines()
+    errors = [line for line in lines if "does not enforce sandbox." not in line]  # of a rootless engine on cgroup v1
     assert len(errors) == 1 or (silent and not errors), err
-    assert all(line.startswith("podbot: ") for line in errors), err
+    assert all(line.startswith("podbot: ") for line in lines), err
 
 
 @each_attack
@@ -58,7 +59,8 @@ def test_exec(world: World, attack: str) -> None:
         if attack in ("stop", "files") or after.returncode == 0:
             assert (after.returncode, after.stdout, after.stderr) == (0, "more\n", "")
         else:
-            is_clear(after.stdout.encode(), after.stderr.encode())
+            assert after.stdout in ("", "more\n")  # it may be running when the sandbox ends
+            is_clear(b"", after.stderr.encode())
 
 
 @each_attack
