@@ -17,6 +17,7 @@ import pytest
 
 import podbot
 from e2e.harness import World
+from e2e.test_limits import FORKS
 from podbot.errors import ContainerNotFound, PodbotError
 from podbot.shell.types import CommandStream
 
@@ -39,16 +40,6 @@ signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it
 one, other = os.pipe()
 os.close(one)
 os.write(other, b"x")
-"""
-FORKS = """
-import subprocess, sys
-found = []
-try:
-    while True: found.append(subprocess.Popen(["sleep", "600"]))
-except BlockingIOError:
-    for one in found: one.kill()
-    for one in found: one.wait()
-    sys.exit(3)
 """
 FAULT = "usually a fault of the program"
 SENT = "a process of the sandbox or of this machine sent it; the kernel does not say which"

@@ -84,27 +84,16 @@ def remove_left(
     """
     if observed(record.state, live=False) != "orphaned":
         return  # it was killed before it took the name of an earlier session
-    with flagged(path, ORPHANED):  # for the commands of other podbots, which end with the sandbox
-        _remove(engine, environ, path, record, limits, first=first, gone=gone, clock=clock, sleep=sleep)
-
-
-def _remove(
-    engine: Engine,
-    environ: Mapping[str, str],
-    path: str,
-    record: SessionRecord,
-    limits: EndLimits,
-    *,
-    first: Callable[[int, str], int | None],
-    gone: Callable[[int], bool],
-    clock: Callable[[], float],
-    sleep: Callable[[float], None],
-) -> None:
     over = _await_end(engine, path, record, limits, first=first, gone=gone, clock=clock, sleep=sleep)
     if is_live(path):
         return  # another podbot has taken it over
     events: list[Event] = []
-    with contextlib.suppress(SessionExists), flagged(path, ENDING), left_session(path) as directory:
+    with (
+        contextlib.suppress(SessionExists),
+        flagged(path, ENDING),
+        flagged(path, ORPHANED),  # left_session takes the session's lock, as a podbot does that runs it
+        left_session(path) as directory,
+    ):
         if directory is None or directory.record.state != "orphaned" or directory.record.created != record.created:
             return
         container = _container(engine, directory.record)
