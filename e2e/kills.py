@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import random
 import shutil
@@ -15,16 +14,18 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
-from urllib.parse import urlencode
 
 from e2e.harness import PODBOT, ROOTLESS, World, processes
 from e2e.host.pipe import AGENT
-from e2e.listing import asked_of_service
+from e2e.session_objects import SessionObjects, networks, stat_fields
 
 FILES = 40
 KINDS = ("run", "host", "library")
 # By whom a session is ended in the middle: see `Target.victim`.
-VICTIMS = ("owner", "exec", "guest", "init", "monitor", "service", "command")
+VICTIMS = ("owner", "exec", "editor", "guest", "init", "monitor", "gateway", "service", "command")
+# A rootless engine's own networks need a device that not every machine has.
+NETWORKS = ("none", "filtered") if ROOTLESS else ("none", "default", "filtered")
+_PREFIX = "kill-"
 _LIBRARY = """
 import os, sys, podbot
 name, workspace, script = sys.argv[1:]
@@ -64,23 +65,30 @@ def digests(path: str) -> dict[str, str]:
 
 
 class Target:
-    """A session of ``kind`` in a copy of ``template``."""
+    """A session of ``kind`` in a copy of ``template``. ``network``: one of NETWORKS, otherwise chosen at random."""
 
-    def __init__(self, world: World, kind: str, template: str, config: str, rng: random.Random) -> None:
+    def __init__(  # noqa: PLR0917
+        self, world: World, kind: str, template: str, config: str, rng: random.Random, network: str = ""
+    ) -> None:
         self.world, self.kind, self.rng = world, kind, rng
-        self.name = f"kill-{uuid.uuid4().hex[:8]}"
+        self.name = f"{_PREFIX}{uuid.uuid4().hex[:8]}"
         self.workspace = os.path.join(world.root, "work", self.name)
         shutil.copytree(template, self.workspace, symlinks=True)
-        # A rootless engine's own networks need a device that not every machine has.
-        self.network = "none" if ROOTLESS else rng.choice(("none", "default"))
+        self.network = network or rng.choice(NETWORKS)
+        self.objects = SessionObjects(world, self.name)
         first = rng.randrange(10**8, 10**9)
         self.marks = [f"sleep {first + place}" for place in range(4)]
         self.container = ""
-        self.client: subprocess.Popen[bytes] | None = None
+        self.exec_client: subprocess.Popen[bytes] | None = None
         self.log = os.path.join(world.root, f"{self.name}.log")
-        self.owner = self._start(config)
+        stdin, end = os.pipe()
+        # It has the other end of the owner's stdin, as an editor does.
+        self.editor = subprocess.Popen(["sleep", str(first + 4)], stdout=end, start_new_session=True)
+        os.close(end)
+        self.owner = self._start(config, stdin)
+        os.close(stdin)
 
-    def _start(self, config: str) -> subprocess.Popen[bytes]:
+    def _start(self, config: str, stdin: int) -> subprocess.Popen[bytes]:
         commit = "git -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m more"
         script = f"touch up; setsid {self.marks[0]} & {self.marks[1]} & "
         loop = f"while :; do {commit}; sleep 0.5; done"
@@ -96,7 +104,7 @@ class Target:
         env = {**self.world.env, "PODBOT_SANDBOX_NETWORK": self.network}
         with open(self.log, "wb") as log:
             return subprocess.Popen(
-                words, env=env, cwd=self.world.root, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=log,
+                words, env=env, cwd=self.world.root, stdin=stdin, stdout=subprocess.DEVNULL, stderr=log,
                 start_new_session=True,
             )  # fmt: skip
 
@@ -107,11 +115,11 @@ class Target:
 
     def exec_begun(self, *flags: str, line: str = "") -> None:
         """Start a ``podbot exec`` of ``line`` in it; by default it has a child in another session."""
-        if self.client is not None:
-            self.client.wait()
+        if self.exec_client is not None:
+            self.exec_client.wait()
         line = line or f"setsid {self.marks[2]} & {self.marks[3]}"
         with open(self.log, "ab") as log:
-            self.client = subprocess.Popen(
+            self.exec_client = subprocess.Popen(
                 [*PODBOT, "exec", *flags, self.name, "--", "sh", "-c", line],
                 env=self.world.env, cwd=self.world.root, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=log, start_new_session=True,
@@ -119,9 +127,12 @@ class Target:
 
     def victim(self, which: str) -> int:
         """The pid of one that may be killed now; 0: there is none yet, or none any more."""
-        if which in ("owner", "exec"):
-            child = self.owner if which == "owner" else self.client
+        self.look()
+        if which in ("owner", "exec", "editor"):
+            child = {"owner": self.owner, "exec": self.exec_client, "editor": self.editor}[which]
             return child.pid if child is not None and child.poll() is None else 0
+        if which == "gateway":
+            return self.objects.gateway()
         if which == "service":
             pids = self.world.service_pids()
             parents = [_parent(pid) for pid in pids]  # rootless, a process in the host's user namespace waits for it
@@ -132,6 +143,11 @@ class Target:
         if not init or which == "init":
             return init
         return _child(init) if which == "guest" else _monitor(init)
+
+    def look(self) -> None:
+        """Note what it has in the kernel, as long as it has it."""
+        if self.network != "none":
+            self.objects.look(self.owner.pid)
 
     def _init(self) -> int:
         """The container's first process; 0 while it does not run."""
@@ -152,13 +168,14 @@ class Target:
     def left(self) -> list[str]:
         """All that is still there, in words."""
         world = self.world
+        self.look()
         found = [f"process {line}" for line in self.processes()]
         if container := world.container(self.name):
             found.append(f"container {container['State']}")
         if os.path.exists(os.path.join(world.runtime, self.name)):
             found.append(f"directory {sorted(os.listdir(os.path.join(world.runtime, self.name)))}")
-        found += [f"network {name}" for name in networks(world, self.name)]
-        return found
+        found += [f"network {entry['name']}" for entry in networks(world, self.name)]
+        return found + self.objects.left()
 
     def damage(self, whole: dict[str, str]) -> list[str]:
         """What became of the workspace: empty if it is whole."""
@@ -175,30 +192,16 @@ class Target:
 
     def close(self) -> None:
         """End this side's processes."""
-        for child in (self.client, self.owner):
+        for child in (self.exec_client, self.owner, self.editor):
             if child is not None:
                 with contextlib.suppress(ProcessLookupError):
                     child.kill()
                 child.wait()
-        if self.owner.stdin is not None:
-            with contextlib.suppress(OSError):
-                self.owner.stdin.close()
 
 
 def marked(marks: list[str]) -> list[int]:
     """Pids of processes with one of these command lines."""
     return [pid for pid, line in processes() if line in marks]
-
-
-def networks(world: World, session: str) -> list[str]:
-    """Names of the networks of a session's that the engine has."""
-    query = urlencode({"filters": json.dumps({"label": [f"io.podbot.session={session}"]})})
-    found = asked_of_service(world.service_socket, f"networks/json?{query}")
-    if found is not None:
-        return [entry["name"] for entry in found]
-    listed = world.podman("network", "ls", "--noheading", "--format", "{{.Name}}", "--filter",
-                          f"label=io.podbot.session={session}")  # fmt: skip
-    return listed.stdout.split()
 
 
 def _is_exec_monitor(line: str) -> bool:
@@ -212,9 +215,8 @@ def _waits_after_exec(pid: int, line: str) -> bool:
     inner = _child(pid)
     if not inner:
         return True
-    with contextlib.suppress(OSError), open(f"/proc/{inner}/stat", encoding="utf-8") as file:
-        name, state = file.read().split("(", 1)[1].rsplit(") ", 1)
-        return state[0] == "Z" or name == "conmon"
+    with contextlib.suppress(OSError), open(f"/proc/{inner}/comm", encoding="utf-8") as comm:
+        return not stat_fields(inner) or comm.read().strip() == "conmon"
     return True
 
 
@@ -225,9 +227,7 @@ def _child(pid: int) -> int:
 
 
 def _parent(pid: int) -> int:
-    with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        return int(file.read().rsplit(")", 1)[1].split(None, 2)[1])
-    return 0
+    return int((stat_fields(pid)[1:2] or ["0"])[0])
 
 
 def _monitor(init: int) -> int:
@@ -235,6 +235,15 @@ def _monitor(init: int) -> int:
     with contextlib.suppress(OSError), open(f"/proc/{parent}/comm", encoding="utf-8") as comm:
         return parent if comm.read().strip() == "conmon" else 0
     return 0
+
+
+def files_named_after_sessions(world: World) -> list[str]:
+    """Files and directories of the operator's, outside the engine's store, that have a session's name in theirs."""
+    found = []
+    for base, directories, names in os.walk(world.root):
+        directories[:] = [name for name in directories if name not in ("store", "containers")]
+        found += [os.path.join(base, name) for name in (*directories, *names) if _PREFIX in name]
+    return found
 
 
 def mounted(world: World) -> list[str]:

@@ -64,8 +64,9 @@ class RandomKills:
                 thread.join()
 
     def _one(self, victim: str, rng: random.Random) -> None:
-        kind = rng.choice(KINDS)
-        with opened(lambda: Target(self.world, kind, self.template, self.config, rng)) as session:
+        kind = "host" if victim == "editor" else rng.choice(KINDS)
+        network = "filtered" if victim == "gateway" else ""
+        with opened(lambda: Target(self.world, kind, self.template, self.config, rng, network)) as session:
             try:
                 self._killed(session, victim)
             except BaseException as exc:  # noqa: BLE001 - a thread's failure is the test's
@@ -87,7 +88,8 @@ class RandomKills:
         if hit and victim == "exec":
             self._await_command(session, outcome)
         measured = [] if victim == "exec" else [outcome]
-        if victim != "owner" and session.owner.poll() is None:
+        # Without its editor it ends by itself.
+        if victim not in ("owner", "editor" if hit else "owner") and session.owner.poll() is None:
             struck = self._ended(session, measured)
         self._await_clean(session, measured or [outcome], struck)
         for problem in session.damage(self.whole):

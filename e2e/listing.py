@@ -31,15 +31,16 @@ def listed_by_service(path: str, key: str, value: str) -> list[dict[str, Any]] |
     Measured with Podman 4.3: 0.5 ms of processor time where ``podman ps`` takes 33.
     """
     query = urlencode({"all": "true", "filters": json.dumps({key: [value]})})
-    return asked_of_service(path, f"containers/json?{query}")
+    found = asked_of_service(path, f"containers/json?{query}")
+    return None if found is None else list(found)
 
 
-def asked_of_service(path: str, request: str) -> list[dict[str, Any]] | None:
-    """The list with which the service at ``path`` answers ``GET /libpod/REQUEST``; None when none answers."""
+def asked_of_service(path: str, request: str) -> Any:
+    """What the service at ``path`` answers to ``GET /libpod/REQUEST``; None when it does not, or refuses."""
     try:
         with contextlib.closing(_Connection(path)) as connection:
             connection.request("GET", f"/v4.0.0/libpod/{request}")
             answer = connection.getresponse()
-            return list(json.loads(answer.read()) or []) if answer.status == 200 else None
+            return (json.loads(answer.read()) or []) if answer.status == 200 else None
     except (OSError, http.client.HTTPException):
         return None

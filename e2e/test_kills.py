@@ -15,7 +15,17 @@ import pytest
 
 from e2e.harness import World, wait_for
 from e2e.host.pipe import config_file
-from e2e.kills import Target, kill, make_template, marked, mounted, opened, until
+from e2e.kills import (
+    NETWORKS,
+    Target,
+    files_named_after_sessions,
+    kill,
+    make_template,
+    marked,
+    mounted,
+    opened,
+    until,
+)
 from e2e.kills_run import CLEAN, RandomKills
 from e2e.patience import patient
 from podbot.session.flags import is_live
@@ -28,18 +38,39 @@ LIMIT = CLEAN if "PODBOT_E2E_KILLS" in os.environ else 2 * CLEAN
 def test_random_kills_leave_nothing(own_world: World) -> None:
     seed = int(os.environ.get("PODBOT_E2E_KILL_SEED", "0")) or random.randrange(1, 10**9)
     sys.stderr.write(f"PODBOT_E2E_KILL_SEED={seed}\n")
+    own_world.env["TMPDIR"] = temporary = os.path.join(own_world.root, "tmp")
+    os.mkdir(temporary)
     with config_file(own_world) as config:
         kills = RandomKills(own_world, config, seed=seed, wanted=KILLS, limit=LIMIT)
         kills.run()
     sys.stderr.write(f"{kills.table()}\n")
     assert not kills.problems(), "\n".join(kills.problems())
     left = own_world.podman("volume", "ls", "-q").stdout.split()
+    left += own_world.podman("ps", "--all", "--external", "--quiet").stdout.split()
+    left += os.listdir(temporary)
+    left += [path for path in files_named_after_sessions(own_world) if not path.endswith(".log")]
     assert not left, left
     mounts = [line for line in mounted(own_world) if not line.endswith("/store/overlay")]
     assert not mounts, mounts
     # The next command finds nothing to report or to remove.
     listed = own_world.podbot("ps", "-a", "--json", check=True)
     assert (listed.stdout, listed.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_all_of_a_running_session_is_seen(own_world: World, template: str, network: str) -> None:
+    """Otherwise the tests here would find nothing because they do not see it."""
+    with session(own_world, template, network=network) as made:
+        kinds = ["process", "container", "directory"]
+        kinds += {"none": [], "filtered": ["gateway"]}.get(network, ["network", "network namespace"])
+        seen = made.left()
+        for kind in kinds:
+            assert [line for line in seen if line.startswith(f"{kind} ")], (kind, seen)
+        # A bridge, and the sandbox's end on this side.
+        interfaces = [line for line in seen if line.startswith("network interface ")]
+        assert len(interfaces) == (2 if network == "default" else 0), seen
+        assert kill(made.owner.pid)
+        gone(made)
 
 
 @pytest.fixture
@@ -51,9 +82,12 @@ def template(own_world: World) -> str:
 
 
 @contextlib.contextmanager
-def session(world: World, template: str, kind: str = "run") -> Iterator[Target]:
+def session(world: World, template: str, kind: str = "run", network: str = "") -> Iterator[Target]:
     """One whose agent runs."""
-    with config_file(world) as config, opened(lambda: Target(world, kind, template, config, random.Random(1))) as made:
+    with (
+        config_file(world) as config,
+        opened(lambda: Target(world, kind, template, config, random.Random(1), network)) as made,
+    ):
         wait_for(lambda: made.up, what="the agent", child=made.owner)
         yield made
 
@@ -85,14 +119,14 @@ def test_a_command_ends_with_its_killed_exec(own_world: World, template: str, us
         for moment in (0.0, 0.1, 0.3, 0.6, None):
             made.exec_begun()
             if moment is None:
-                wait_for(lambda: len(marked(made.marks[2:])) == 2, what="the command", child=made.client)
+                wait_for(lambda: len(marked(made.marks[2:])) == 2, what="the command", child=made.exec_client)
             else:
                 time.sleep(moment)
             assert kill(made.victim("exec"))
             assert until(lambda: not marked(made.marks[2:]), patient(LIMIT)) is not None, moment
         stubborn = f"trap '' TERM; setsid sh -c \"trap '' TERM; {made.marks[2]}\" & {made.marks[3]}"
         made.exec_begun(line=stubborn)
-        wait_for(lambda: len(marked(made.marks[2:])) == 2, what="the command", child=made.client)
+        wait_for(lambda: len(marked(made.marks[2:])) == 2, what="the command", child=made.exec_client)
         assert kill(made.victim("exec"))
         assert until(lambda: not marked(made.marks[2:]), patient(LIMIT)) is not None
         assert len(marked(made.marks[:2])) == 2
