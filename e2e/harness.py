@@ -241,6 +241,11 @@ class World:
         word = f"killed_helper.py {self.runtime}/{session}"
         return [pid for pid, command in processes() if word in command]
 
+    def exec_watchers(self) -> list[int]:
+        """The processes that wait for the end of this operator's commands that the engine runs, or end such a one."""
+        word = f"killed_exec_helper.py podman unix://{self.service_socket}"
+        return [pid for pid, command in processes() if word in command]
+
     def service_pids(self) -> list[int]:
         """Processes of podbot's private engine service of this operator."""
         address = f"unix://{self.service_socket}"

@@ -172,9 +172,41 @@ def test_a_sandbox_whose_guest_was_stopped_ends_with_its_podbot(own_world: World
         gone(made)
 
 
-def test_a_sandbox_without_a_guest_ends_with_its_podbot(own_world: World, template: str) -> None:
-    own_world.env["PODBOT_IMAGE"] = image(own_world, "bare", "RUN rm -f /usr/bin/python3* /usr/local/bin/python3*")
+@pytest.fixture
+def bare(own_world: World) -> str:
+    """An image without python3, so its sandboxes have no guest."""
+    return image(own_world, "bare", "RUN rm -f /usr/bin/python3* /usr/local/bin/python3*")
+
+
+def test_a_sandbox_without_a_guest_ends_with_its_podbot(own_world: World, template: str, bare: str) -> None:
+    own_world.env["PODBOT_IMAGE"] = bare
     with session(own_world, template) as made:
+        assert kill(made.owner.pid)
+        gone(made)
+
+
+def test_a_command_of_the_engine_ends_with_its_killed_exec(own_world: World, template: str, bare: str) -> None:
+    """Also one that ignores TERM, and one whose podbot is killed during the start; the sandbox and its agent stay.
+
+    A child in another session is not seen: only the guest sees those.
+    """
+    own_world.env["PODBOT_IMAGE"] = bare
+    with session(own_world, template) as made:
+        for moment in (0.05, 0.2, 0.35, 0.5, None):
+            made.exec_begun(line=f"trap '' TERM; {made.marks[2]} & {made.marks[3]}")
+            if moment is None:
+                wait_for(lambda: len(marked(made.marks[2:])) == 2, what="the command", child=made.exec_client)
+            else:
+                time.sleep(moment)
+            assert kill(made.victim("exec"))
+            assert until(lambda: not own_world.exec_watchers(), patient(LIMIT)) is not None, moment
+            assert not marked(made.marks[2:]), moment
+        assert len(marked(made.marks[:2])) == 2
+        # Of one that ends by itself, nothing is left either.
+        made.exec_begun(line="exit 3")
+        assert made.exec_client is not None
+        assert made.exec_client.wait(timeout=60) == 3
+        assert not own_world.exec_watchers()
         assert kill(made.owner.pid)
         gone(made)
 

@@ -24,6 +24,7 @@ from podbot.streams.wake import Wake
 if TYPE_CHECKING:
     from podbot.engine.port import Engine
     from podbot.exec_spec import ExecSpec
+    from podbot.execution.command_control import Witness
     from podbot.launch.types import HostFacts, LaunchPlan, LaunchRequest, SessionSubcommand
     from podbot.management.manage import SessionInfo, StopResult
     from podbot.session.record import SessionRecord
@@ -105,7 +106,7 @@ def exec_(
     """
     from podbot.errors import ContainerNotFound
     from podbot.execution.command_control import NOTHING_SEEN
-    from podbot.execution.runner import run_exec, run_in_guest
+    from podbot.execution.runner import run_in_guest
     from podbot.launch.names import is_name
     from podbot.places import runtime_root
     from podbot.session.end_cause import SessionWitness
@@ -132,13 +133,13 @@ def exec_(
             report_left(engine, environ, emit, spare=container)
             witness = seen if _record(environ, container, engine) is not None else NOTHING_SEEN
             try:
-                status = run_exec(engine, container, spec, io, waker, witness=witness)
+                status = _run_by_engine(engine, container, spec, io, waker, environ, witness)
             except ContainerNotFound:
                 from podbot.session.session_names import container_meant
 
                 # A kept session has no directory here after a reboot: only the engine knows its name.
                 container = container_meant(engine, container).name
-                status = run_exec(engine, container, spec, io, waker)
+                status = _run_by_engine(engine, container, spec, io, waker, environ, NOTHING_SEEN)
         # Nothing is looked at after a command that ended well, or that did not start.
         if status.failed or status.out_of_memory or (status.forks_refused and status.code):
             from podbot.session.limits_reached import tell_command_limits
@@ -146,6 +147,24 @@ def exec_(
             record = _record(environ, container, connect() if by_engine else None)
             status = tell_command_limits(connect, container, status, emit, record=record, by_engine=by_engine)
         return status
+
+
+def _run_by_engine(  # noqa: PLR0917
+    engine: Engine,
+    container: str,
+    spec: ExecSpec,
+    io: ExecIO,
+    wake: Wake,
+    environ: Mapping[str, str],
+    witness: Witness,
+) -> ExecStatus:
+    """Run a command by the engine. A process waits for our end, because the engine's command would outlive a KILL."""
+    from podbot.api import killed_exec_helper
+    from podbot.execution.runner import run_exec
+    from podbot.session.kill_watcher import HelperProgram, ended_if_killed
+
+    with ended_if_killed(engine, container, HelperProgram(killed_exec_helper.__file__, environ)) as created:
+        return run_exec(engine, container, spec, io, wake, witness=witness, created=created)
 
 
 def _record(environ: Mapping[str, str], container: str, engine: Engine | None) -> SessionRecord | None:

@@ -30,7 +30,7 @@ from podbot.execution.command_control import (
 from podbot.execution.group import is_gone, signal_group
 from podbot.execution.kernel_counts import KernelCounts
 from podbot.execution.stopped import Group, group_of
-from podbot.execution.time_limits import TimeLimits
+from podbot.execution.time_limits import TIME_LIMITS, TimeLimits
 from podbot.guest.messages import Ended
 from podbot.streams.sides import CommandSide
 
@@ -218,6 +218,15 @@ class EngineCommand:
         if cause := self._witness.now():
             return SandboxDied.seen(self._container, cause, None)
         return SandboxDied(container=self._container, reason=reason)
+
+
+def end_left_command(engine: Engine, container: str, exec_id: str, limits: TimeLimits = TIME_LIMITS) -> None:
+    """End a command whose podbot is gone. Its start may not be over, so a command that does not run is looked at again
+    for ``limits.kill`` seconds.
+    """
+    command = EngineCommand(engine, container, exec_id, "", limits)
+    if within(limits.kill, command.is_running):
+        terminated(command, limits)
 
 
 def check_alive(engine: Engine, container: str, cause: str, witness: Witness) -> None:

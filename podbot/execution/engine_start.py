@@ -21,12 +21,25 @@ from podbot.streams.sides import Duplex, EngineSide
 from podbot.streams.wake import Wake
 
 
-class EngineStart:
-    """See ``CommandStart``. ``witness``: see Witness."""
+def unwatched(_exec_id: str) -> None:
+    """Nobody needs to know the command's id."""
 
-    def __init__(self, engine: Engine, container: str, witness: Witness = NOTHING_SEEN) -> None:
+
+class EngineStart:
+    """See ``CommandStart``. ``witness``: see Witness.
+
+    ``created`` gets the engine's id of the command before that starts.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        container: str,
+        witness: Witness = NOTHING_SEEN,
+        created: Callable[[str], object] = unwatched,
+    ) -> None:
         self.container = container
-        self._witness = witness
+        self._witness, self._created = witness, created
         self.control: CommandControl | None = None
         self._engine = engine
 
@@ -36,6 +49,7 @@ class EngineStart:
         counts = self._counts()
         before = counts.read() if counts is not None else (0, 0)
         exec_id = self._engine.exec_create(self.container, spec)
+        self._created(exec_id)
         try:
             stream = self._engine.exec_start(
                 exec_id,

@@ -89,6 +89,7 @@ def run_exec(
     guest: str | None = None,
     limits: TimeLimits = TIME_LIMITS,
     witness: Witness = NOTHING_SEEN,
+    created: Callable[[str], object] | None = None,
 ) -> ExecStatus:
     """Run ``spec`` in ``container`` with the caller's streams until it ends.
 
@@ -98,17 +99,19 @@ def run_exec(
     ``guest``: the directory of its guest's socket on this host, if it has one; the guest then runs what it can.
 
     ``sandbox_ends``: the caller ends the container afterwards, and with it any remaining process of the command.
-    ``witness``: see Witness.
+    ``witness``: see Witness. ``created`` gets the engine's id of the command before it starts, if the engine runs it.
 
     Raises: ContainerNotFound, ExecFailed, EngineGone, EngineStorageFull, SandboxDied, ChannelLost, OutputClosed,
     DiskFull, and CommandSurvived when the command could not be terminated.
     """
     from podbot.execution.end_policy import EndBySignal  # imported here: `podbot ps` runs nothing
+    from podbot.execution.engine_start import unwatched
     from podbot.execution.sandbox_start import SandboxStart
 
     policy = EndBySignal(interrupt_ends=interrupt_ends, limits=limits)
     discard = io.stdout is None and io.stderr is None
-    start = SandboxStart(engine, container, guest=guest, discard=discard, witness=witness)
+    created = created or unwatched
+    start = SandboxStart(engine, container, guest=guest, discard=discard, witness=witness, created=created)
     return ExecSession(start, spec=spec, io=io, wake=wake, policy=policy, sandbox_ends=sandbox_ends).run()
 
 

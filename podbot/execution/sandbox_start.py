@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from podbot.execution.command_control import NOTHING_SEEN, CommandControl, CommandStart, Started, Witness
-from podbot.execution.engine_start import EngineStart
+from podbot.execution.engine_start import EngineStart, unwatched
 
 if TYPE_CHECKING:
     from podbot.engine.port import Engine, Size
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class SandboxStart:
     """See ``CommandStart``. ``guest``: the directory of the socket of the sandbox's guest on this host, if it has one.
 
-    ``discard``: the command's output is not read. ``witness``: see Witness.
+    ``discard``: the command's output is not read. ``witness``: see Witness. ``created``: see EngineStart.
     """
 
     def __init__(
@@ -29,9 +29,10 @@ class SandboxStart:
         guest: str | None,
         discard: bool = False,
         witness: Witness = NOTHING_SEEN,
+        created: Callable[[str], object] = unwatched,
     ) -> None:
         self.container = container
-        self._witness = witness
+        self._witness, self._created = witness, created
         self._engine, self._discard = engine, discard
         self._guest = guest if engine.local else None
         self._chosen: CommandStart | None = None
@@ -46,7 +47,7 @@ class SandboxStart:
         started = self._by_guest(self._guest, spec, size, wake, limits) if self._guest is not None else None
         if started is not None:
             return started
-        self._chosen = EngineStart(self._engine, self.container, self._witness)
+        self._chosen = EngineStart(self._engine, self.container, self._witness, self._created)
         return self._chosen.begin(spec, size, wake, limits)
 
     def _by_guest(

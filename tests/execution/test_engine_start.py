@@ -8,15 +8,18 @@ import signal
 import pytest
 
 from podbot.deadline import Sooner
-from podbot.engine.port import Size
+from podbot.engine.port import ExecState, Size
 from podbot.engine.transport import SocketStream
 from podbot.errors import EngineGone
 from podbot.exec_spec import ExecSpec
+from podbot.execution.engine_command import end_left_command
 from podbot.execution.engine_start import EngineStart
 from podbot.execution.time_limits import TIME_LIMITS
+from podbot.frozen import replace
 from podbot.streams.wake import Resize, Signal, Wake
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, made
+from tests.waiting import HANG
 
 
 class Hanging(FakeEngine):
@@ -44,3 +47,51 @@ def test_after_a_signal_a_start_has_five_seconds() -> None:
         with pytest.raises(EngineGone):
             EngineStart(engine, SESSION).begin(ExecSpec(("true",)), lambda: None, wake, TIME_LIMITS)
     assert engine.left == [None, None, 5.0]
+
+
+def test_whoever_watches_gets_the_id_before_the_command_starts() -> None:
+    """Afterwards a KILL could come in between, and nobody would know the command."""
+    engine = FakeEngine()
+    made(engine, SESSION)
+    seen: list[tuple[str, bool]] = []
+
+    def created(exec_id: str) -> None:
+        seen.append((exec_id, ("exec_start", exec_id) in engine.calls))
+
+    with contextlib.closing(Wake()) as wake:
+        start = EngineStart(engine, SESSION, created=created)
+        start.begin(ExecSpec(("true",)), lambda: None, wake, TIME_LIMITS).close()
+    ((exec_id, was_started),) = seen
+    assert not was_started
+    assert ("exec_start", exec_id) in engine.calls
+
+
+class Late(FakeEngine):
+    """Its command starts while somebody asks for the third time whether it runs."""
+
+    asked = 0
+    stream: SocketStream
+
+    def exec_inspect(self, exec_id: str) -> ExecState:
+        self.asked += 1
+        if self.asked == 3:
+            self.stream = self.exec_start(exec_id, tty=False, size=None)
+        return super().exec_inspect(exec_id)
+
+
+def test_a_command_that_was_left_is_ended_also_if_its_start_was_not_over() -> None:
+    engine = Late()
+    made(engine, SESSION)
+    exec_id = engine.exec_create(SESSION, ExecSpec(("sleep", "1000")))
+    end_left_command(engine, SESSION, exec_id, replace(TIME_LIMITS, term=HANG, kill=HANG, shell=HANG))
+    engine.stream.close()
+    assert engine.asked > 3
+    assert not engine.exec_inspect(exec_id).running
+
+
+def test_a_command_that_has_ended_gets_no_signal() -> None:
+    engine = FakeEngine()
+    made(engine, SESSION)
+    exec_id = engine.exec_create(SESSION, ExecSpec(("true",)))
+    end_left_command(engine, SESSION, exec_id, replace(TIME_LIMITS, kill=0))
+    assert [call for call in engine.calls if call[0] in ("exec_create", "exec_start")] == [("exec_create", SESSION)]

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from podbot.session.flags import await_release
-from podbot.session.kill_watcher import HelperProgram, removed_if_killed
+from podbot.session.kill_watcher import HelperProgram, ended_if_killed, removed_if_killed
+from podbot.testing import FakeEngine
 from tests.session.plans import Place
 from tests.waiting import HANG, wait_until
 
@@ -29,7 +30,7 @@ def helper(tmp_path: Path) -> str:
     path.write_text(
         "import os, sys\n"
         f"with open({str(tmp_path / 'new')!r}, 'w') as file:\n"
-        "    file.write('\\n'.join([sys.argv[1], *sorted(os.environ)]))\n"
+        "    file.write('\\n'.join([' '.join(sys.argv[1:]), *sorted(os.environ)]))\n"
         f"os.rename({str(tmp_path / 'new')!r}, {str(tmp_path / 'called')!r})\n"
     )
     return str(path)
@@ -125,3 +126,36 @@ def test_without_a_helper_program_a_session_goes_on(tmp_path: Path) -> None:
         pass
     with removed_if_killed("/run/s", None):
         pass
+
+
+def test_the_command_of_a_killed_podbot_is_left_to_the_helper(tmp_path: Path, helper: str) -> None:
+    code = (
+        "import os, signal, sys\nfrom podbot.session.kill_watcher import HelperProgram, ended_if_killed\n"
+        "from podbot.testing import FakeEngine\n"
+        "with ended_if_killed(FakeEngine(), 'box', HelperProgram(sys.argv[1], os.environ)) as created:\n"
+        "    created('a1b2')\n    os.killpg(0, signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, helper], start_new_session=True, check=False)
+    assert done.returncode == -signal.SIGKILL
+    engine = FakeEngine()
+    assert called(tmp_path)[0] == f"{engine.words.kind} {engine.endpoint} box a1b2"
+
+
+@pytest.mark.parametrize("exec_id", ["", "a1b2"])
+def test_after_a_command_s_end_no_process_is_left(tmp_path: Path, helper: str, exec_id: str) -> None:
+    """Also if it was never created: then the engine refused it."""
+    with ended_if_killed(FakeEngine(), "box", HelperProgram(helper, os.environ)) as created:
+        started(helper)
+        if exec_id:
+            created(exec_id)
+    assert not running(helper)
+    assert not (tmp_path / "called").exists()
+
+
+def test_a_command_on_a_remote_engine_is_not_watched(helper: str) -> None:
+    """The engine's address would be in an argument, and may contain a password."""
+    engine = FakeEngine()
+    engine.local = False
+    with ended_if_killed(engine, "box", HelperProgram(helper, os.environ)) as created:
+        created("a1b2")
+        assert not running(helper)
