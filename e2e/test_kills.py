@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -38,8 +39,9 @@ LIMIT = CLEAN if "PODBOT_E2E_KILLS" in os.environ else 2 * CLEAN
 def test_random_kills_leave_nothing(own_world: World) -> None:
     seed = int(os.environ.get("PODBOT_E2E_KILL_SEED", "0")) or random.randrange(1, 10**9)
     sys.stderr.write(f"PODBOT_E2E_KILL_SEED={seed}\n")
-    own_world.env["TMPDIR"] = temporary = os.path.join(own_world.root, "tmp")
-    os.mkdir(temporary)
+    temporary = Path(own_world.root, "tmp")
+    temporary.mkdir()
+    own_world.env["TMPDIR"] = str(temporary)
     with config_file(own_world) as config:
         kills = RandomKills(own_world, config, seed=seed, wanted=KILLS, limit=LIMIT)
         kills.run()
@@ -47,7 +49,9 @@ def test_random_kills_leave_nothing(own_world: World) -> None:
     assert not kills.problems(), "\n".join(kills.problems())
     left = own_world.podman("volume", "ls", "-q").stdout.split()
     left += own_world.podman("ps", "--all", "--external", "--quiet").stdout.split()
-    left += os.listdir(temporary)
+    left += [
+        f"{path.name}: {path.read_bytes()[:200]!r}" if path.is_file() else str(path) for path in temporary.rglob("*")
+    ]
     left += [path for path in files_named_after_sessions(own_world) if not path.endswith(".log")]
     assert not left, left
     mounts = [line for line in mounted(own_world) if not line.endswith("/store/overlay")]
