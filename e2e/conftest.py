@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.harness import World, close_world, new_world
+from e2e.integrations import podman_source
 from e2e.integrations.extra import newer_python
 from e2e.patience import be_patient
 from e2e.suites import KINDS, Tools, opened
@@ -25,6 +26,7 @@ LONGEST = (
     "test_matrix.py", "test_renewal.py", "test_history.py", "test_token_daemon.py", "test_clone.py", "test_image.py",
     "test_unsaved_work.py", "test_suite_life.py", "test_host_agents.py", "test_agents.py", "test_inspect.py",
     "test_suspend.py", "test_host_ends.py", "test_kills.py", "test_deepagents.py", "test_swerex.py",
+    "test_podman_suite.py",
 )  # fmt: skip
 
 LOGINS = (".claude", ".claude.json", ".codex", ".gemini")  # in an operator's home
@@ -33,7 +35,10 @@ LOGINS = (".claude", ".claude.json", ".codex", ".gemini")  # in an operator's ho
 collect_ignore = [] if socket.gethostname() == HOSTNAME else ["vm"]
 # What needs a newer Python than Debian 12 has; the summary of a run names what is left out.
 NEEDS_PYTHON = {"test_harbor.py": 12, "test_weakincentives.py": 13}
-LEFT_OUT = [name for name, minor in NEEDS_PYTHON.items() if newer_python(minor) is None]
+LEFT_OUT = {name: f"Python 3.{minor} or later" for name, minor in NEEDS_PYTHON.items() if newer_python(minor) is None}
+# Podman's own tests are in the archive of the Debian whose Podman they test.
+if not podman_source.available():
+    LEFT_OUT["test_podman_suite.py"] = f"Debian's archive for {podman_source.CODENAME}"
 collect_ignore += LEFT_OUT
 
 # podbot keeps ignoring signals that it was started to ignore (nohup, a shell's `&`). The suite resets them to the
@@ -45,8 +50,8 @@ for _number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Nothing is left out silently, also with ``-q``."""
-    for name in LEFT_OUT:
-        terminalreporter.write_line(f"left out: {name}, which needs Python 3.{NEEDS_PYTHON[name]} or later")
+    for name, needed in LEFT_OUT.items():
+        terminalreporter.write_line(f"left out: {name}, which needs {needed}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -87,6 +87,30 @@ def test_without_a_list_the_programs_of_all_end_to_end_tests_are_installed(tmp_p
     assert asked.split() == ["systemd", "openssh-client", "zsh", "fish"]
 
 
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        ((), True),
+        (("scripts/e2e-suite",), True),
+        (("scripts/e2e-suite", "--ignore=e2e/test_matrix.py"), True),
+        (("scripts/e2e-suite", "-q", "e2e/test_run.py", "e2e/test_podman_suite.py"), True),
+        ((".venv/bin/pytest", "e2e"), True),
+        (("scripts/e2e-suite", "-q", "e2e/test_run.py"), False),
+        (("scripts/smoke", "inside"), False),
+        ((".venv/bin/python", "-m", "e2e.bench"), False),
+    ],
+)
+def test_only_who_runs_the_suites_of_others_installs_their_programs(
+    tmp_path: Path, words: tuple[str, ...], asked: bool
+) -> None:
+    (tmp_path / "scripts").mkdir()
+    script = shutil.copy(PACKAGES.parent / "suite-packages", tmp_path / "scripts")
+    (tmp_path / "scripts/engine-packages").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "scripts/engine-packages").chmod(0o755)
+    done = subprocess.run([script, *words], capture_output=True, text=True, check=True)
+    assert done.stdout == ("bats:bats socat:socat\n" if asked else "")
+
+
 def test_make_run_says_how_to_get_podbot_on_the_path_only_where_it_is_not(tmp_path: Path) -> None:
     assert "`make link`" in link(tmp_path, "--check").stderr
     assert not os.path.exists(tmp_path / ".local")
