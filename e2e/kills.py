@@ -17,7 +17,7 @@ from typing import Any
 
 from e2e.harness import PODBOT, ROOTLESS, World, processes
 from e2e.host.pipe import AGENT
-from e2e.session_objects import SessionObjects, networks, stat_fields
+from e2e.session_objects import SessionObjects, networks, stat_fields, unlisted
 
 FILES = 40
 KINDS = ("run", "host", "library")
@@ -171,11 +171,13 @@ class Target:
         self.look()
         found = [f"process {line}" for line in self.processes()]
         if container := world.container(self.name):
+            self.container = container["Id"]
             found.append(f"container {container['State']}")
         if os.path.exists(os.path.join(world.runtime, self.name)):
             found.append(f"directory {sorted(os.listdir(os.path.join(world.runtime, self.name)))}")
         found += [f"network {entry['name']}" for entry in networks(world, self.name)]
-        return found + self.objects.left()
+        found += self.objects.left()
+        return found or unlisted(world, self.name, self.container)
 
     def damage(self, whole: dict[str, str]) -> list[str]:
         """What became of the workspace: empty if it is whole."""

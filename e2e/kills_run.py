@@ -87,13 +87,14 @@ class RandomKills:
             self._note(outcome)
         if hit and victim == "exec":
             self._await_command(session, outcome)
-        measured = [] if victim == "exec" else [outcome]
+        measured = [] if victim == "exec" or not hit else [outcome]
         # Without its editor it ends by itself.
         if victim not in ("owner", "editor" if hit else "owner") and session.owner.poll() is None:
             struck = self._ended(session, measured)
         self._await_clean(session, measured or [outcome], struck)
-        for problem in session.damage(self.whole):
-            outcome.problems.append(problem)
+        outcome.problems += session.damage(self.whole)
+        if outcome.problems and not hit:
+            self._note(outcome)
 
     @staticmethod
     def _awaited(session: Target, victim: str) -> int:

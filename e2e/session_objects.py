@@ -1,4 +1,7 @@
-"""What a session has beside its container and its files: network namespaces, interfaces, the process of its gateway."""
+"""What a session has beside its container and its files: network namespaces, interfaces, the process of its gateway.
+
+Also what the engine and its runtime have of a container that the engine does not list.
+"""
 
 from __future__ import annotations
 
@@ -51,6 +54,23 @@ class SessionObjects:
         if pid := self.gateway():
             found.append(f"gateway {pid}")
         return found
+
+
+def unlisted(world: World, session: str, container: str) -> list[str]:
+    """What is there, in words, of a container that the engine does not list. ``container``: its id, or empty."""
+    found = asked_of_service(world.service_socket, "containers/json?all=true&external=true")
+    listed = (
+        found
+        if isinstance(found, list)
+        else json.loads(world.podman("ps", "--all", "--external", "--format", "json").stdout or "[]")
+    )
+    left = [f"storage {item['Id']}" for item in listed if session in (item.get("Names") or ())]
+    if not container:
+        return left
+    left += [f"control group {path}" for path, _, _ in os.walk("/sys/fs/cgroup") if container in os.path.basename(path)]
+    base = "/run" if os.getuid() == 0 else world.env["XDG_RUNTIME_DIR"]
+    places = (os.path.join(base, runtime, container) for runtime in ("runc", "crun"))
+    return left + [f"record {path}" for path in places if os.path.lexists(path)]
 
 
 def networks(world: World, session: str) -> list[dict[str, str]]:

@@ -306,6 +306,14 @@ class Engine(Protocol):
 
     def stop(self, container: str, *, seconds: int) -> None: ...
 
+    def clear(self, name: str, container: str, since: float) -> None:
+        """Remove what the engine has of a container that it does not list, because it was killed while it made it.
+
+        ``container``: its id, or empty if that is unknown. What is called ``name`` but is older than ``since`` (seconds
+        since 1970) is another's. Raises ContainerError subclasses.
+        """
+        ...
+
     def remove(self, container: str, *, kill: bool = True) -> None:
         """Kill the container if it runs, and remove it. A missing container is not an error.
 

@@ -7,12 +7,16 @@ client any more. A clone with unsaved work is kept.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
 
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import PodbotError
 from podbot.events import Emit, Event
+from podbot.frozen import replace
 from podbot.launch.names import LABEL, keep_of
 from podbot.places import runtime_root
 from podbot.session.directory import SessionDirectory, left_session
@@ -24,6 +28,9 @@ from podbot.session.login_copies import withdraw_copies
 from podbot.session.network import remove_sandbox
 from podbot.session.own_files import forget_files
 from podbot.session.stuck_servers import end_stuck
+
+if TYPE_CHECKING:
+    from podbot.session.record import SessionRecord
 
 LIVES = ("running", "paused", "stopping")
 
@@ -56,6 +63,8 @@ def remove_abandoned(
             return  # another podbot has removed or kept both already, and reported it
         with reporting(environ, directory.record, emit) as told:
             end_abandoned(engine, environ, container, directory, told, scanner=scanner)
+        if container.state == "created":
+            clear_unlisted(engine, replace(directory.record, container=container.id))
 
 
 def end_abandoned(
@@ -81,6 +90,18 @@ def end_abandoned(
     text = f"removed the sandbox {container.name}, which was left behind when its podbot was killed"
     emit(Event("notice", "session.removed", text, {"session": container.name}))
     report_left(directory.path, emit, scanner=scanner)
+
+
+def clear_unlisted(engine: Engine, record: SessionRecord) -> None:
+    """Remove what the engine has, and does not list, of a session that was killed while it started.
+
+    Raises ContainerError subclasses.
+    """
+    try:
+        since = datetime.fromisoformat(record.created).timestamp()
+    except ValueError:  # an older podbot's: its container is known by its id alone
+        since = math.inf
+    engine.clear(record.session, record.container, since)
 
 
 def _worth_keeping(engine: Engine, directory: SessionDirectory, container: ContainerInfo) -> str | None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from podbot.errors import ContainerError, ContainerNotFound, NotOurs, PodbotError, SessionExists
 from podbot.events import Event
 from podbot.launch.names import LABEL, keep_of
-from podbot.session.abandoned import LIVES, end_abandoned
-from podbot.session.container_processes import end_left, first_process, lives
+from podbot.session.abandoned import LIVES, clear_unlisted, end_abandoned
+from podbot.session.container_processes import first_process, lives
 from podbot.session.directory import left_session
 from podbot.session.disposal import STOP_SECONDS
 from podbot.session.flags import ENDING, ORPHANED, flagged, is_in_use, is_live
@@ -115,7 +115,7 @@ def remove_left(
             else:
                 end_abandoned(engine, environ, container, directory, told)
         if record.state == "creating" and not directory.has_container:
-            end_left(directory.record.container)
+            clear_unlisted(engine, directory.record)
         untold = [event for event in events if event.level in ("notice", "warning") and event.kind != "session.removed"]
         if untold:
             directory.leave(untold)

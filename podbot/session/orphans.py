@@ -18,7 +18,7 @@ from podbot.session.flags import ENDING, flagged, is_in_use
 from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.kept_reports import reporting
 from podbot.session.network import remove_network
-from podbot.session.record import observed
+from podbot.session.record import observed, read_record
 
 if TYPE_CHECKING:
     from podbot.launch.types import Keep
@@ -132,14 +132,18 @@ def _forget(engine: Engine, environ: Mapping[str, str], path: str, emit: Emit, s
     with contextlib.suppress(SessionExists), flagged(path, ENDING), left_session(path) as left:
         if left is None:
             return  # another podbot has removed it
+        before = read_record(path)
         try:
             container_called(engine, os.path.basename(path))
         except (ContainerNotFound, NotOurs):
-            from podbot.session.own_files import forget_files  # imported here: few commands find such a session
+            from podbot.session.abandoned import clear_unlisted  # imported here: few commands find such a session
+            from podbot.session.own_files import forget_files
             from podbot.session.stuck_servers import end_stuck
 
             end_stuck(left.record, emit)
             remove_network(engine, os.path.basename(path))
+            if before is not None and before.state == "creating":
+                clear_unlisted(engine, before)
             forget_files(environ, os.path.basename(path), left.record.created)
             if left.has_container:
                 left.move("gone")

@@ -92,6 +92,7 @@ class FakeEngine:
         self.image_user = self.image_home = ""  # of every image
         self.ignored: tuple[Unmet, ...] = ()  # parts of every spec that this engine drops silently
         self.networks: dict[str, Mapping[str, str]] = {}  # networks that ``isolate`` made: name -> labels
+        self.cleared: list[tuple[str, str, float]] = []  # what ``clear`` got
         self.unisolated: Unmet | None = None  # the result of ``isolate`` if networks cannot be isolated
         self.local = True
         self.words = WORDS
@@ -237,6 +238,10 @@ class FakeEngine:
             self._find(container)
             self.die(container)
 
+    def clear(self, name: str, container: str, since: float) -> None:
+        with self._call("clear", name):
+            self.cleared.append((name, container, since))
+
     def remove(self, container: str, *, kill: bool = True) -> None:
         with self._call("remove", container), contextlib.suppress(ContainerNotFound):
             found = self._find(container).info
@@ -373,7 +378,7 @@ class FakeEngine:
 
 _OPERATIONS = (
     "ping", "host", "create", "unmet", "confinement", "isolate", "remove_network", "start", "stop", "remove", "inspect",
-    "containers",
+    "containers", "clear",
     "image", "list_images", "put_archive", "processes", "exec_create", "exec_start",
     "exec_inspect", "exec_resize",
 )  # fmt: skip

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import subprocess
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +248,28 @@ def test_a_container_that_never_ran_is_removed(engine: FakeEngine, place: Place)
     made(engine, started=False)
     clean(engine, place, killed(engine, place, "creating"))
     assert (engine.by_name, sessions(place.environ)) == ({}, [])
+
+
+@pytest.mark.parametrize("was_made", [False, True])
+def test_what_the_engine_does_not_list_of_a_start_is_cleared(
+    engine: FakeEngine, place: Place, *, was_made: bool
+) -> None:
+    """Its service was killed, too, while it made the container, or started it."""
+    created = "2026-11-30T19:52:18.500000Z"
+    if was_made:
+        made(engine, started=False, created=created)
+    record = dataclasses.replace(killed(engine, place, "creating"), created=created, container="1" * 64)
+    write_record(place.directory("left"), record)
+    clean(engine, place, record)
+    began = datetime(2026, 11, 30, 19, 52, 18, 500000, UTC).timestamp()
+    assert engine.cleared == [("left", "1" * 64, began)]
+    assert (engine.by_name, sessions(place.environ)) == ({}, [])
+
+
+@pytest.mark.parametrize("state", ["running", "stopped"])
+def test_nothing_is_cleared_of_a_session_that_had_started(engine: FakeEngine, place: Place, state: State) -> None:
+    clean(engine, place, killed(engine, place, state))
+    assert engine.cleared == []
 
 
 def test_a_container_that_appears_late_is_removed(place: Place) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -145,6 +146,20 @@ def test_a_directory_without_its_container_is_forgotten(engine: FakeEngine, plac
     assert sessions(place.environ) == []
     assert place.events == []
     assert "replaced" in engine.by_name
+
+
+@pytest.mark.parametrize("was_made", [False, True])
+def test_the_next_command_clears_what_the_engine_does_not_list_of_a_start(
+    engine: FakeEngine, place: Place, *, was_made: bool
+) -> None:
+    """As the helper process does, if that has not come first; a record of an older podbot has no time."""
+    with session_directory(place.directory("left"), engine.endpoint) as directory:
+        in_state(directory, "creating")
+    if was_made:
+        engine.create(container("left", marks=labels("left", keep="never")))
+    report_orphans(engine, place.environ, place.events.append)
+    assert engine.cleared == [("left", f"{1:064x}" if was_made else "", math.inf)]
+    assert (engine.by_name, sessions(place.environ)) == ({}, [])
 
 
 def test_another_engines_sessions_are_ignored(engine: FakeEngine, place: Place) -> None:

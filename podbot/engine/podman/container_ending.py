@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from podbot.engine.podman import leftovers
 from podbot.engine.podman.mapping import GONE, check, check_removed, reason_of
+from podbot.engine.podman.remains import delete_record, runtime_directories
 from podbot.errors import ContainerNotFound, RemoveFailed, RequestFailed, StopFailed
 from podbot.frozen import Frozen, replace
 
@@ -63,12 +64,13 @@ def _is_monitored(found: Life) -> bool:
 
 
 class Ending(Frozen):
-    """How containers are ended. ``exits``: see :func:`exit_directories`; ``local``: their processes are on this host.
+    """How containers are ended. ``exits``: see :func:`exit_directories`; ``runtimes``: where OCI runtimes keep records;
+    ``local``: their processes are on this host.
 
     ``kill``: seconds for processes to end after KILL. ``kill_first``: ends a container by its first process; ``soon``:
     the seconds that this may take. ``pauses``: seconds between looks at a record that is changing.
-    ``tidying``: the same, for its monitor to unmount what was mounted for it. ``monitored``: whether that lives. The
-    other functions: see ``leftovers``.
+    ``tidying``: the same, for its monitor to unmount what was mounted for it. ``monitored``: whether that lives.
+    The other functions: see ``leftovers``.
     """
 
     local: bool
@@ -85,6 +87,7 @@ class Ending(Frozen):
     lives: Callable[[int], bool] = leftovers.lives
     alive: Callable[[], Mapping[str, int]] = leftovers.alive
     delete: Callable[[str, str], None] = leftovers.delete
+    runtimes: tuple[str, ...] = ()
 
     def settled(self, container: Container) -> bool:
         """Write the status of a container whose monitor and processes have been killed. Returns whether it was written.
@@ -139,7 +142,8 @@ class Ending(Frozen):
         has_leftovers = self.local and bool(self.left(found.id))
         rest = self._without_leftovers(found.id, seconds) if has_leftovers else []
         # Of one that has been started meanwhile the runtime's record is a new one.
-        if has_leftovers and not rest and found.status in _FORGOTTEN and found == _life(container):
+        unchanged = has_leftovers and not rest and found.status in _FORGOTTEN and found == _life(container)
+        if unchanged and not self.left(found.id):
             self.delete(found.runtime, found.id)
         status = "" if rest else self._recorded(container, found)
         if not rest and not status:
@@ -196,7 +200,7 @@ class Ending(Frozen):
 
         RequestFailed, if Podman does not say which processes a removal with ``kill`` would signal.
         """
-        self._before_removal(container, kill=kill)
+        ident = self._before_removal(container, kill=kill)
         request = "?force=true&v=true&timeout=0" if kill else "?v=true"
         response = container.send("DELETE", request, 0)
         for pause in pauses:
@@ -206,21 +210,25 @@ class Ending(Frozen):
             response = container.send("DELETE", request, 0)
         if response.status != 404 and "no such container" not in reason_of(response):
             check_removed(response, container.name)
+        delete_record(ident, self.runtimes, delete=self.delete)
 
-    def _before_removal(self, container: Container, *, kill: bool) -> None:
-        """End processes that Podman does not know of, which would outlive the removal; without ``kill``, refuse."""
+    def _before_removal(self, container: Container, *, kill: bool) -> str:
+        """End processes that Podman does not know of, which would outlive the removal; without ``kill``, refuse.
+
+        Returns the container's id if its processes are on this host and Podman has it.
+        """
         found = None
         with contextlib.suppress(RequestFailed):  # one that Podman cannot describe may still be removable
             found = _life(container) if self.local else None
         if found is None:
-            return
+            return ""
         if kill and found.execs:
             self._spare_others(container, found)
         if found.pid > 0:  # Podman itself ends the processes that it knows of
             if kill and found.status == "running":
                 # Podman looks every 0.1 s whether they have ended: of one that has, a removal takes 25 ms and not 114.
                 self.kill_first(found.id, found.pid, self.soon)
-            return
+            return found.id
         reason = ""
         if not kill:
             reason = RemoveFailed.UNKNOWN if self.left(found.id) else ""
@@ -228,6 +236,7 @@ class Ending(Frozen):
             reason = f"{len(rest)} of its processes do not end"
         if reason:
             raise RemoveFailed(container=container.name, reason=reason)
+        return found.id
 
     def _spare_others(self, container: Container, life: Life) -> None:
         """Wait until the removal would kill no process of another program. Raises RemoveFailed if it still would.
@@ -277,3 +286,8 @@ def _life(container: Container) -> Life | None:
         return container.life()
     except ContainerNotFound:
         return None
+
+
+def ending_on(environ: Mapping[str, str], uid: int, *, local: bool) -> Ending:
+    """How containers are ended by a user of this host, with the engine's processes here or elsewhere."""
+    return Ending(local, exit_directories(environ, uid), runtimes=runtime_directories(environ, uid))

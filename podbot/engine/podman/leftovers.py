@@ -190,14 +190,15 @@ def kill_first(
 
 
 def delete(runtime: str, container: str) -> None:
-    """Delete the runtime's record of ``container``, whose processes have ended. Never raises.
+    """Delete the runtime's record of ``container`` with its control groups. Never raises.
 
     Podman deletes it of those that it knows to run; of another, its next start fails ("container with given ID already
-    exists", Podman 4.3 with runc 1.1). Without --force the runtime refuses while a started container's process runs.
+    exists", Podman 4.3 with runc 1.1). Without --force the runtime refuses while a started container's process runs; of
+    one that was not started it ends the process that waits for that.
     """
     import subprocess  # imported here: `podbot exec` loads the module
 
-    if not (runtime and is_id(container)) or left(container):
+    if not (runtime and is_id(container)):
         return
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         subprocess.run(

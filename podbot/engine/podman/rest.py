@@ -111,8 +111,6 @@ class RestEngine:
             self._wire.sock.close()
             self._wire = None
 
-    # --- requests -----------------------------------------------------------------------------
-
     def _fresh(self, deadline: Deadline) -> Wire:
         if self._wire is None or time.monotonic() - self._used > self._limits.young:
             self.close()
@@ -200,8 +198,6 @@ class RestEngine:
         except rest_answers.MISSHAPEN as exc:
             raise self._unhealthy("its response does not have the shape of Podman's") from exc
 
-    # --- engine and images --------------------------------------------------------------------
-
     def ping(self, patience: float | None = None) -> EngineInfo:
         try:
             response = self._call("GET", "/_ping", patience=self._limits.check if patience is None else patience)
@@ -228,8 +224,6 @@ class RestEngine:
     def list_images(self, *, label: str) -> list[ImageInfo]:
         path = f"/images/json?filters={quote(json.dumps({'label': [label]}))}"
         return self._get(path, rest_answers.images, operation="list images")
-
-    # --- containers ---------------------------------------------------------------------------
 
     def create(self, spec: ContainerSpec) -> str:
         from podbot.engine.podman.create_body import create_body, workdir_archive
@@ -285,11 +279,16 @@ class RestEngine:
     def remove(self, container: str, *, kill: bool = True) -> None:
         self._ending.remove(self._container(container), kill=kill, pauses=self._limits.pauses)
 
+    def clear(self, name: str, container: str, since: float) -> None:
+        from podbot.engine.podman import remains
+
+        self._shaped(lambda: remains.clear(self._call, name, container, since, here=self.local))
+
     @property
     def _ending(self) -> Ending:
-        from podbot.engine.podman import container_ending as ending  # imported here: `podbot exec` ends no container
+        from podbot.engine.podman.container_ending import ending_on  # imported here: `podbot exec` ends no container
 
-        return self._own_ending or ending.Ending(self.local, ending.exit_directories(os.environ, os.getuid()))
+        return self._own_ending or ending_on(os.environ, os.getuid(), local=self.local)
 
     def _container(self, container: str) -> Container:
         from podbot.engine.podman.container_ending import Container
@@ -351,8 +350,6 @@ class RestEngine:
             raise refusal("list processes", response, container=container)
         # For a container that is not running, Podman 4.3 sends an empty body.
         return self._read(response, rest_answers.processes) if response.body else {}
-
-    # --- exec ---------------------------------------------------------------------------------
 
     def exec_create(self, container: str, spec: ExecSpec) -> str:
         if (changed := not_text(spec)) is not None:  # the engine would replace it by U+FFFD, and say nothing

@@ -68,7 +68,7 @@ def image(found: Any) -> ImageInfo:
         tags=tuple(found.get("RepoTags") or ()),
         labels=_labels(found),
         size=int(found.get("Size") or 0),
-        created=_seconds(found.get("Created")),
+        created=seconds(found.get("Created")),
         user=str(config.get("User") or ""),
         home=variables.get("HOME", ""),
     )
@@ -90,7 +90,7 @@ def inspected(found: Any) -> ContainerInfo:
         name=found["Name"].removeprefix("/"),
         image=found.get("ImageName") or "",
         state=_state(state["Status"], ran=str(state.get("StartedAt") or _NEVER)[:10] != _NEVER),
-        created=_seconds(found.get("Created")),
+        created=seconds(found.get("Created")),
         labels=_labels(found["Config"]),
         exit_code=state.get("ExitCode"),
         pid=int(state.get("Pid") or 0),
@@ -159,7 +159,7 @@ def _listed(item: Any) -> ContainerInfo:
         name=names[0].removeprefix("/"),
         image=item.get("Image") or "",
         state=_state(item.get("State") or "", ran=int(item.get("StartedAt") or 0) > 0),
-        created=_seconds(item.get("Created")),
+        created=seconds(item.get("Created")),
         labels=_labels(item),
         exit_code=item.get("ExitCode"),
         pid=int(item.get("Pid") or 0),
@@ -188,7 +188,7 @@ def _labels(found: Any) -> Mapping[str, str]:
     return dict(found.get("Labels") or {})
 
 
-def _seconds(text: Any) -> float:
+def seconds(text: Any) -> float:
     """A time such as "2026-11-21T21:51:46.229760239Z", in any zone, as seconds since the epoch; 0.0 if invalid."""
     from datetime import UTC, datetime
 

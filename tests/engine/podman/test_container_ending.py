@@ -79,10 +79,10 @@ class Podman:
         self.processes = self.processes if self.immortal else 0
         return self.left(container)
 
-    def ending(self, *exits: Path, local: bool = True) -> Ending:
+    def ending(self, *exits: Path, local: bool = True, runtimes: tuple[str, ...] = ()) -> Ending:
         exits_ = tuple(map(str, exits))
         return Ending(
-            local, exits_, pauses=(0.0, 0.0), tidying=(0.0, 0.0, 0.0), left=self.left, end=self.end,
+            local, exits_, runtimes=runtimes, pauses=(0.0, 0.0), tidying=(0.0, 0.0, 0.0), left=self.left, end=self.end,
             attended=self.attended, lives=lambda pid: pid != GONE, monitored=lambda _found: self.monitored,
             alive=lambda: {ID: 70} if self.processes else {}, delete=self.delete, kill_first=self.kill_first,
         )  # fmt: skip
@@ -142,6 +142,31 @@ def test_the_runtime_s_record_of_a_container_that_was_started_meanwhile_is_left(
     podman.end = started  # type: ignore[method-assign]
     podman.ending().stop(podman.container, 7)
     assert podman.deleted == []
+
+
+@pytest.mark.parametrize("status", ["running", "exited", "created"])
+def test_the_runtime_s_record_that_a_removal_leaves_is_deleted(tmp_path: Path, status: str) -> None:
+    """Podman leaves it, with the control groups, where the monitor was killed, or its service during a start."""
+    runc, crun = tmp_path / "runc", tmp_path / "crun"
+    crun.mkdir()
+    (runc / ID).mkdir(parents=True)
+    podman = Podman(status, pid=70 if status == "running" else 0)
+    podman.ending(runtimes=(str(crun), str(runc))).remove(podman.container, kill=True, pauses=())
+    assert podman.deleted == [("runc", ID)]
+
+
+def test_nothing_is_deleted_where_no_record_is_left_or_the_removal_failed(tmp_path: Path) -> None:
+    runc = tmp_path / "runc"
+    runc.mkdir()
+    podman = Podman("exited")
+    podman.ending(runtimes=(str(runc),)).remove(podman.container, kill=True, pauses=())
+    (runc / ID).mkdir()
+    failing = Podman("exited", answer=REFUSED)
+    with pytest.raises(RemoveFailed):
+        failing.ending(runtimes=(str(runc),)).remove(failing.container, kill=True, pauses=())
+    remote = Podman("exited")
+    remote.ending(local=False, runtimes=(str(runc),)).remove(remote.container, kill=True, pauses=())
+    assert podman.deleted == failing.deleted == remote.deleted == []
 
 
 def test_a_paused_container_is_stopped() -> None:

@@ -1,0 +1,168 @@
+"""What Podman leaves of a container that it does not list: the monitor is found by its arguments, and killed with its
+children; the storage by its name and its age.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from podbot.engine.http import Response
+from podbot.engine.podman.remains import clear, end_monitors, runtime_directories, storage
+from podbot.errors import RemoveFailed
+from tests.waiting import HANG
+
+ID = "83f96dce6d5a04b7" * 4
+
+
+@pytest.fixture
+def pids() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Two processes that would run on."""
+    with subprocess.Popen(["sleep", "600"]) as one, subprocess.Popen(["sleep", "600"]) as other:
+        yield [one, other]
+        one.kill()
+        other.kill()
+
+
+def listed(proc: Path, child: subprocess.Popen[bytes], command: str, parent: int) -> None:
+    """Describe a process as /proc does; its name has a bracket and a space."""
+    (proc / str(child.pid)).mkdir(parents=True)
+    (proc / str(child.pid) / "cmdline").write_text(command.replace(" ", "\0") + "\0")
+    (proc / str(child.pid) / "stat").write_text(f"{child.pid} (a) S 7) S {parent} 1 1 0\n")
+
+
+def proc_of(tmp_path: Path, pids: list[subprocess.Popen[bytes]], command: str) -> str:
+    monitor, inner = pids
+    listed(tmp_path, monitor, command, 1)
+    listed(tmp_path, inner, "/usr/bin/runc init", monitor.pid)
+    (tmp_path / "999999999").mkdir()  # it ended while the list was read
+    (tmp_path / "meminfo").write_text(ID)
+    return str(tmp_path)
+
+
+def untouched(pids: list[subprocess.Popen[bytes]]) -> bool:
+    """Whether the next signal is the first that they get."""
+    for child in pids:
+        child.terminate()
+    return [child.wait(HANG) for child in pids] == [-signal.SIGTERM] * 2
+
+
+def test_the_monitor_and_its_child_are_killed(tmp_path: Path, pids: list[subprocess.Popen[bytes]]) -> None:
+    end_monitors(ID, seconds=0, proc=proc_of(tmp_path, pids, f"/usr/bin/conmon --api-version 1 -c {ID} -u {ID} -n it"))
+    assert [child.wait(HANG) for child in pids] == [-signal.SIGKILL] * 2
+
+
+@pytest.mark.parametrize(
+    ("command", "container"),
+    [
+        (f"/usr/bin/conmon -c {ID}", "0" * 64),
+        (f"/usr/bin/conmon -c {ID}", ID[:20]),
+        (f"/usr/bin/conmon -u {ID}", ID),
+        (f"podman logs -c {ID}", ID),
+        ("/usr/bin/conmon -c ", ""),
+        ("/usr/bin/conmon -c it", "it"),
+    ],
+)
+def test_other_processes_are_not(
+    tmp_path: Path, pids: list[subprocess.Popen[bytes]], command: str, container: str
+) -> None:
+    end_monitors(container, seconds=0, proc=proc_of(tmp_path, pids, command))
+    assert untouched(pids)
+
+
+def test_one_that_is_ending_by_itself_is_not_killed(tmp_path: Path, pids: list[subprocess.Popen[bytes]]) -> None:
+    proc = proc_of(tmp_path, pids, f"/usr/bin/conmon -c {ID}")
+    timer = threading.Timer(0.1, lambda: os.rename(tmp_path / str(pids[0].pid), tmp_path / "ended"))
+    timer.start()
+    end_monitors(ID, seconds=600, proc=proc)
+    timer.join()
+    assert untouched(pids)
+
+
+def test_the_real_proc_is_read() -> None:
+    with subprocess.Popen(
+        ["/x/conmon", "-c", "import time; print(flush=True); time.sleep(600)", "-c", ID],
+        executable=sys.executable,
+        stdout=subprocess.PIPE,
+    ) as child:
+        assert child.stdout
+        assert child.stdout.read(1) == b"\n"  # Popen returns before the kernel shows the new command line
+        end_monitors(ID, seconds=0)
+        assert child.wait(HANG) == -signal.SIGKILL
+
+
+AT_1000, AT_998 = "1970-01-01T00:16:40Z", "1970-01-01T00:16:38Z"
+STORAGE = {"Id": ID, "Names": ["shop"], "Command": ["storage"], "State": "storage", "Created": AT_1000}
+OTHERS: list[dict[str, object]] = [
+    {
+        "Id": "a" * 60,
+        "Names": ["shop"],
+        "Command": ["storage"],
+        "Created": AT_998,
+    },  # it was there before
+    {"Id": "b" * 60, "Names": ["shop-2"], "Command": ["storage"], "Created": AT_1000},
+    {"Id": "c" * 60, "Names": ["shop"], "Command": ["buildah"], "Created": AT_1000},
+    {
+        "Id": "d" * 60,
+        "Names": ["shop"],
+        "Command": ["sleep", "600"],
+        "Created": AT_1000,
+    },  # a container that is listed
+    {"Id": "e" * 60, "Names": None, "Command": None, "Created": AT_1000},
+]
+
+
+@pytest.mark.parametrize("since", [0.0, 999.9, 1000.0, 1000.9])
+def test_the_storage_of_a_creation_that_was_cut_off_is_found_by_its_name(since: float) -> None:
+    """Its time may be given in whole seconds, rounded down."""
+    assert storage([*OTHERS[1:], STORAGE], "shop", "", since) == [ID]
+
+
+@pytest.mark.parametrize(("name", "since"), [("shop", 1001.0), ("shop", math.inf), ("sho", 0.0), ("", 0.0)])
+def test_another_s_storage_is_not(name: str, since: float) -> None:
+    assert storage([*OTHERS[1:], STORAGE] if name else [STORAGE], name, "", since) == []
+
+
+def test_what_was_there_before_is_not() -> None:
+    assert storage([*OTHERS, STORAGE], "shop", "", 999.5) == [ID]
+
+
+def test_the_storage_of_a_known_container_is_found_by_its_id() -> None:
+    assert storage([*OTHERS, STORAGE], "", ID, math.inf) == [ID]
+    assert storage([*OTHERS, STORAGE], "", "d" * 60, math.inf) == [], "the engine lists it"
+    assert storage(None, "shop", ID, 0) == []
+
+
+def test_only_what_was_found_is_removed() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def call(method: str, path: str, _body: object = None, /) -> Response:
+        asked.append((method, path))
+        return Response(200, {}, json.dumps([*OTHERS, STORAGE]).encode())
+
+    clear(call, "shop", "", 999.5, here=False)
+    assert asked[1:] == [("DELETE", f"/containers/{ID}?force=true")]
+
+
+def test_storage_that_cannot_be_removed_is_an_error() -> None:
+    def call(method: str, _path: str, _body: object = None, /) -> Response:
+        body = [STORAGE] if method == "GET" else {"message": "busy"}
+        return Response(200 if method == "GET" else 500, {}, json.dumps(body).encode())
+
+    with pytest.raises(RemoveFailed, match="busy"):
+        clear(call, "shop", "", 0, here=False)
+
+
+def test_the_records_of_a_user_s_runtimes_are_in_the_runtime_directory() -> None:
+    assert runtime_directories({"XDG_RUNTIME_DIR": "/x"}, 0) == ("/run/runc", "/run/crun")
+    assert runtime_directories({"XDG_RUNTIME_DIR": "/run/user/7"}, 7) == ("/run/user/7/runc", "/run/user/7/crun")
+    assert runtime_directories({}, 7) == ("/run/user/7/runc", "/run/user/7/crun")
