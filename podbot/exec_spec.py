@@ -30,7 +30,8 @@ class ExecSpec(Frozen):
     """A command to run in a container. ``env`` may contain secrets and is sent only in a request body.
 
     ``secrets`` names the variables in ``env`` whose values are never shown. If ``stdin`` is false, the command gets
-    end of file at once.
+    end of file at once. ``term_choices``: for a command with a terminal, values for TERM: it gets the first that the
+    sandbox has a terminfo entry for, if its guest runs it; otherwise, that in ``env``.
     """
 
     command: tuple[str, ...]
@@ -40,3 +41,4 @@ class ExecSpec(Frozen):
     tty: bool = False
     stdin: bool = True
     user: str | None = None
+    term_choices: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from podbot.config.load import load_config
 from podbot.config.models import AppConfig
 from podbot.events import Emit, Event, ignore
 from podbot.execution.runner import ExecIO, ExecStatus
+from podbot.frozen import replace
 from podbot.streams.wake import Wake
 
 if TYPE_CHECKING:
@@ -124,6 +125,10 @@ def exec_(
         path = os.path.join(runtime_root(environ), container)
         if is_name(container):  # of anything else (".", ".engine") the directory would be no session's, and get a file
             stack.enter_context(in_use(path))
+            if spec.term_choices:
+                from podbot.session.term_notice import telling
+
+                io = replace(io, on_term=telling(path, spec, emit))
         seen = SessionWitness(path, for_one=True)
         status, by_engine = None, False
         if (guest := _guest_of(config, environ, container)) is not None:

@@ -85,15 +85,14 @@ def execute(g: Globals, args: ExecArgs) -> int:
     environ = os.environ
     given = variables([_value(pair) for pair in args.env], [_value(path) for path in args.env_files], environ)
     tty = _terminal(args)
-    terminal, changed = terminal_variables(environ) if tty else ({}, "")
-    spec = _spec(args, terminal | given.env, tty=tty)
+    terminal, choices = terminal_variables(environ) if tty else ({}, ())
+    choices = () if "TERM" in given.env else choices
+    spec = _spec(args, terminal | given.env, tty=tty, choices=choices)
     config = api.load_config(g.load_options(environ, {}, {}))
     emit = Reporter(g)
     if given.taken:
         text = f"passing variables of this host that --env-file names: {', '.join(given.taken)}"
         emit(Event("notice", "exec.variables", text, {"names": list(given.taken)}))
-    if changed and "TERM" not in given.env:
-        emit(Event("info", "exec.terminal", changed))
     if notice := _without_effect(args, tty=spec.tty):
         emit(Event("notice", "exec.streams", notice))
 
@@ -106,7 +105,7 @@ def execute(g: Globals, args: ExecArgs) -> int:
     return exit_code(status.code)
 
 
-def _spec(args: ExecArgs, env: dict[str, str], *, tty: bool) -> ExecSpec:
+def _spec(args: ExecArgs, env: dict[str, str], *, tty: bool, choices: tuple[str, ...]) -> ExecSpec:
     if args.detach and not args.command:
         raise UsageError(command=_COMMAND, reason="-d needs a command", hint="A shell without streams has no use.")
     return ExecSpec(
@@ -117,6 +116,7 @@ def _spec(args: ExecArgs, env: dict[str, str], *, tty: bool) -> ExecSpec:
         tty=tty,
         stdin=not args.detach and args.interactive is not False,
         user=_not_blank("user", args.user),
+        term_choices=choices,
     )
 
 

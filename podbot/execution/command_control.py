@@ -104,11 +104,15 @@ class CommandControl(Protocol):
 
 
 class Started(Frozen):
-    """A running command. ``close`` ends the relay of its streams."""
+    """A running command. ``close`` ends the relay of its streams.
+
+    ``term``: the TERM that its guest chose for it; empty if none did.
+    """
 
     control: CommandControl
     side: CommandSide
     close: Callable[[], None]
+    term: str = ""
 
 
 class CommandStart(Protocol):

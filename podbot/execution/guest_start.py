@@ -43,7 +43,7 @@ class NotTaken(Exception):
 
 def can_run(spec: ExecSpec) -> bool:
     """Whether a guest can run ``spec``; the engine runs the others, or explains why it cannot."""
-    words = (*spec.command, *spec.env.values(), spec.workdir or "", spec.user or "")
+    words = (*spec.command, *spec.env.values(), *spec.term_choices, spec.workdir or "", spec.user or "")
     return (
         (spec.workdir is None or spec.workdir.startswith("/"))
         and bool(spec.command[0])
@@ -103,7 +103,7 @@ class GuestStart:
                     raise death from exc
             raise
         self.control = self._controlled(running, spec, wake, limits)
-        return Started(self.control, running, lambda: None)
+        return Started(self.control, running, lambda: None, term=_term(spec, running))
 
     def _controlled(self, running: PolledCommand, spec: ExecSpec, wake: Wake, limits: TimeLimits) -> GuestControl:
         return GuestControl(
@@ -123,7 +123,15 @@ class GuestStart:
             tty=tty,
             discard=self._discard and not spec.tty,
             user=spec.user or "",
+            term_choices=spec.term_choices if spec.tty else (),
         )
+
+
+def _term(spec: ExecSpec, running: PolledCommand) -> str:
+    """See Started. A program that does not exist was not started, and its guest chose nothing."""
+    if running.term is None:
+        return spec.term_choices[0] if spec.term_choices and not running.pid else ""
+    return spec.term_choices[running.term]
 
 
 def _no_account(user: str, reason: str) -> str:

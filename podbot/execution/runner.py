@@ -36,7 +36,8 @@ class ExecIO(Frozen):
     the command uses it (raw mode). ``job``: podbot as a job of the shell that started it, if it is one. ``screen``
     gets the command's output; ``record``, too, also without a terminal. ``shared``: other programs may read this stdin
     afterwards, as in a shell's loop, so of its first bytes only those are taken that the command reads; for a command
-    of the engine's, or with a terminal, that is not known.
+    of the engine's, or with a terminal, that is not known. ``on_term``: called with the TERM that the command got, if
+    that is not the first of its ``term_choices``, and whether its guest looked for their entries.
     """
 
     stdin: int | None = 0
@@ -48,6 +49,7 @@ class ExecIO(Frozen):
     screen: ScreenModes | None = None
     record: Callable[[bytes | memoryview], object] | None = None
     shared: bool = True
+    on_term: Callable[[str, bool], object] = lambda _term, _looked: None
 
 
 class ExecStatus(Frozen):
@@ -197,7 +199,7 @@ class ExecSession:
         spec, io = self._spec, self._io
         try:
             started = self._start.begin(spec, io.size, self.wake, self._policy.limits)
-            with contextlib.closing(started), io.terminal() if spec.tty else contextlib.nullcontext():
+            with contextlib.closing(started), self._on_terminal(started):
                 relay = Relay(
                     started.side,
                     stdin=io.stdin if spec.stdin else None,
@@ -226,6 +228,16 @@ class ExecSession:
         status = self._left() if self._policy.left_running else self._status(started)
         self._policy.check()
         return status
+
+    def _on_terminal(self, started: Started) -> contextlib.AbstractContextManager[None]:
+        """Tell the TERM as long as the terminal is not raw yet, in which a message would tear the command's screen."""
+        spec = self._spec
+        if not spec.tty:
+            return contextlib.nullcontext()
+        inside = started.term or spec.env.get("TERM", "")
+        if spec.term_choices and inside != spec.term_choices[0]:
+            self._io.on_term(inside, bool(started.term))
+        return self._io.terminal()
 
     def _hung_up(self) -> None:
         """The terminal is gone. The kernel sends HUP only to the session that has it, and none under ``su -``."""

@@ -47,7 +47,9 @@ class GuestCommand(Frozen):
     ``USER:GROUP``, names or numbers, for a guest that is root; empty means the guest's own user. ``keep``: above 0, the
     command is a job: the guest keeps that many bytes of each stream, and the job continues when the channel is closed.
     ``keep_left``: above 0, processes that have its output open when it has ended become a job, of which that many
-    bytes are kept; else nothing reads what they print. A guest of an older podbot does the latter.
+    bytes are kept; else nothing reads what they print. A guest of an older podbot does the latter. ``term_choices``:
+    values for TERM, in place of that in ``env``: it gets the first that the sandbox has a terminfo entry for. If it has
+    none of them, or its guest is of an older podbot, ``env`` counts.
     """
 
     argv: tuple[str, ...]
@@ -64,13 +66,15 @@ class GuestCommand(Frozen):
     user: str = ""
     keep: int = 0
     keep_left: int = 0
+    term_choices: tuple[str, ...] = ()
 
     def document(self, window: int, *, discard: bool) -> bytes:
         """The request as JSON. ``window``: bytes of output that the guest may send before podbot gives credit.
 
         Raises CommandRefused for texts that no program can get. The guest would close the connection for them.
         """
-        if not is_argument("".join((*self.argv, *self.env, *self.env.values(), self.cwd, self.within, self.user))):
+        texts = (*self.argv, *self.env, *self.env.values(), *self.term_choices, self.cwd, self.within, self.user)
+        if not is_argument("".join(texts)):
             reason = "an argument, a variable or a path of it has a NUL character or a lone surrogate"
             raise CommandRefused(field="command", value="", reason=reason)
         if not all(map(is_env_name, self.env)):
@@ -91,6 +95,7 @@ class GuestCommand(Frozen):
             "user": self.user,
             "keep": self.keep,
             "keep_left": self.keep_left,
+            "term_choices": self.term_choices,
             "window": window,
         }
         return json.dumps(words, allow_nan=False).encode("ascii")
@@ -216,10 +221,14 @@ def _cause(message: Mapping[str, Any], *, ended_by_signal: bool) -> Cause:
     raise Malformed("cause is not a cause of such an end")
 
 
-def started_from(payload: bytes) -> tuple[int, int]:
-    """The process id inside, and the number of the job or 0. Raises Malformed."""
+def started_from(payload: bytes, choices: int = 0) -> tuple[int, int, int | None]:
+    """The process id inside, the number of the job or 0, and the index of the chosen TERM. Raises Malformed.
+
+    ``choices``: how many were sent. None, also from a guest of an older podbot: it chose none of them.
+    """
     message = parsed(payload)
-    return _number(message, "pid", 0, _PIDS), _number(message, "job", 0, _TOTAL)
+    term = None if message.get("term") is None else _number(message, "term", 0, choices - 1)
+    return _number(message, "pid", 0, _PIDS), _number(message, "job", 0, _TOTAL), term
 
 
 def refused_from(payload: bytes) -> tuple[str, str, str]:

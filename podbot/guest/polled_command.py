@@ -79,6 +79,7 @@ class PolledCommand:
     """See ``CommandSide``; also signals, the terminal's size and the end.
 
     ``end``: how the command ended, once that was received. ``lost``: why the connection has ended; empty until then.
+    ``term``: the index of the TERM that the guest chose, or None.
     """
 
     broken = truncated = False
@@ -86,7 +87,8 @@ class PolledCommand:
     def __init__(self, link: Link) -> None:
         self._link = link
         self.facts: GuestFacts | None = None
-        self.pid = 0
+        self.pid = self._term_choices = 0
+        self.term: int | None = None
         self.end: Ended | None = None
         self.lost = ""
         self._closed = False
@@ -141,6 +143,7 @@ class PolledCommand:
     def start(self, command: GuestCommand, seconds: float, wait: Wait) -> None:
         """Start the command; called once. Raises CommandRefused (then nothing was started), and ChannelLost."""
         self._allowed = 0 if command.discard else _WINDOW
+        self._term_choices = len(command.term_choices)
         document = command.document(self._allowed, discard=command.discard)
         if len(document) > frames.REQUEST_LIMIT:
             raise CommandRefused(field="command", value="", reason="its arguments and variables are too long")
@@ -332,7 +335,7 @@ class PolledCommand:
 
     def _begin(self, kind: int, payload: bytes) -> None:
         if kind == frames.STARTED:
-            self.pid, _ = started_from(payload)
+            self.pid, _, self.term = started_from(payload, self._term_choices)
             self._started = True
         elif kind == frames.REFUSED:
             self._refused = refusal(payload)

@@ -27,7 +27,8 @@ def signal_number(number: int) -> int:
 
 
 class Running:
-    """One command. ``id``: on its channel; ``pid``: inside; ``job``: the number of the job, or 0 if it is none.
+    """One command. ``id``: on its channel; ``pid``: inside; ``job``: the number of the job, or 0 if it is none;
+    ``term``: the index of the TERM that the guest chose, or None.
 
     Any thread may call it. Calls of :meth:`wait` and :meth:`write` pass its output to ``on_output``, and each piece
     counts as processed when that returns. While no thread is in one of these calls, or their ``until`` holds, the guest
@@ -36,7 +37,8 @@ class Running:
 
     def __init__(self, exchange: Exchange, on_output: OnOutput | None) -> None:
         self.ready = threading.Condition(exchange.lock)
-        self.pid = self.job = 0
+        self.pid = self.job = self._term_choices = 0
+        self.term: int | None = None
         self._exchange, self._on_output = exchange, on_output
         self._delivery = threading.Lock()
         self._queue: deque[tuple[int, bytes]] = deque()
@@ -55,6 +57,7 @@ class Running:
             on_output = None
         discard = command.discard or (on_output is None and not command.keep)
         running = cls(exchange, on_output)
+        running._term_choices = len(command.term_choices)
         try:
             running._request(command.document(running._allowed, discard=discard))
         except (CommandRefused, ChannelLost):
@@ -86,7 +89,7 @@ class Running:
         if kind in (frames.STDOUT, frames.STDERR):
             return self._take_output(1 if kind == frames.STDOUT else 2, payload)
         if kind == frames.STARTED and not self._started:
-            self.pid, self.job = started_from(payload)
+            self.pid, self.job, self.term = started_from(payload, self._term_choices)
             self._started = True
         elif kind == frames.REFUSED and not self._started:
             self._refused = refusal(payload)

@@ -14,6 +14,7 @@ _PARTS = (
     "podbot.guest.inside.processes",
     "podbot.guest.inside.spawn",
     "podbot.guest.inside.users",
+    "podbot.guest.inside.terminfo",
     "podbot.guest.inside.standard_streams",
     "podbot.guest.inside.guest_command",
     "podbot.guest.inside.jobs",

@@ -28,7 +28,10 @@ def plan_agent(
     """The agent, and what it adds to the sandbox. Raises InvalidValue, and MissingRequired without a command."""
     words = command_for(config.agent, request.words, workspace.directory if workspace.trusted else None)
     env, secrets, notes = agent_variables(config, request, facts)
-    command = ExecSpec(command=words, workdir=workspace.directory, env=env, secrets=secrets, tty=request.tty)
+    command = ExecSpec(
+        command=words, workdir=workspace.directory, env=env, secrets=secrets, tty=request.tty,
+        term_choices=_term_choices(config, request, facts),
+    )  # fmt: skip
     command, gateway_files, held = led_to_gateway(config, request, facts, command)
     login = inside(config, facts, command)  # of the whole command: the gateway's settings choose a login, too
     files = agent_files(config.agent)
@@ -64,13 +67,9 @@ def labels(kind: str, mode: str) -> dict[str, str]:
 def agent_variables(
     config: AppConfig, request: LaunchRequest, facts: HostFacts
 ) -> tuple[dict[str, str], frozenset[str], tuple[str, ...]]:
-    """The agent's variables, the names of the secret ones, and notes on variables that are unset, changed, ignored."""
-    env: dict[str, str] = {}
+    """The agent's variables, the names of the secret ones, and notes on variables that are unset or ignored."""
+    env = terminal_variables(facts.env, USUAL)[0] if request.tty else {}
     notes: tuple[str, ...] = ()
-    if request.tty:
-        found, changed = terminal_variables(facts.env)
-        env = {"TERM": USUAL, **found}
-        notes = (changed,) if changed and "TERM" not in {*request.env, *config.agent.env_allowlist} else ()
     origin = str(config.origin("agent.env_allowlist"))
     for name in config.agent.env_allowlist:
         if not is_variable_name(name):
@@ -97,6 +96,13 @@ def agent_variables(
         kind = config.agent.kind
         notes += (f"sandbox.env sets {', '.join(ignored)}, which podbot itself sets for {kind}: ignored",)
     return env | required, secrets - required.keys(), notes
+
+
+def _term_choices(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> tuple[str, ...]:
+    """See ExecSpec. A TERM that the operator passes stays."""
+    if not request.tty or "TERM" in {*request.env, *config.agent.env_allowlist, *agent_env(config.agent)}:
+        return ()
+    return terminal_variables(facts.env, USUAL)[1]
 
 
 def _check_given(request: LaunchRequest, required: Mapping[str, str], kind: str) -> None:

@@ -51,11 +51,11 @@ def plan_login_flow(config: AppConfig, kind: str, facts: HostFacts) -> LoginFlow
         env={**sandbox.container.env, **agent(kind).env, **spec.env, **variable},
         workdir=HOME,
     )
-    terminal, _ = terminal_variables(facts.env)
+    terminal, choices = terminal_variables(facts.env, USUAL)
     return LoginFlowPlan(
         kind,
         dataclasses.replace(sandbox, container=container, image_agent=kind),
-        ExecSpec(spec.command, workdir=HOME, env={"TERM": USUAL, **terminal}, tty=True),
+        ExecSpec(spec.command, workdir=HOME, env=terminal, tty=True, term_choices=choices),
         store,
         directory,
         {os.path.basename(path): text for path, text in spec.texts.items()},

@@ -22,6 +22,7 @@ from podbot.session.kill_watcher import HelperProgram
 from podbot.session.limits_reached import tell_limits_reached
 from podbot.session.opening import OpenSandbox, opened_sandbox
 from podbot.session.resources.history import offer_to_resume
+from podbot.session.term_notice import telling
 from podbot.streams.wake import Interrupted, Wake
 
 MINIMUM = Size(columns=20, rows=5)  # below this, the output of claude and codex is unreadable
@@ -84,8 +85,10 @@ def _carried_out(
     with opening as box:
         began = file_clock()
         emit(Event("info", "agent.start", f"starting {plan.agent.kind} in {session}", {"session": session}))
+        command = plan.agent.command
+        if command.term_choices:
+            io = replace(io, on_term=telling(plan.sandbox.runtime_dir, command, emit, first=True))
         with _recorded(io, plan, emit) as recorded:
-            command = plan.agent.command
             status = run_exec(
                 box.engine, session, command, recorded, wake, sandbox_ends=True, guest=box.guest,
                 witness=OwnersWitness(plan.sandbox.runtime_dir),

@@ -8,6 +8,7 @@ from typing import Self
 
 from podbot.errors import InvalidCommand, ShellUnavailable
 from podbot.guest.messages import Ended, GuestCommand
+from podbot.launch.terminal_variables import USUAL, term_choices
 from podbot.shell.call import Call, DiskFull, bytes_result, checked, text_result, unknown_disks
 from podbot.shell.command_runner import CommandRunner
 from podbot.shell.engine_scripts import MARK
@@ -229,8 +230,11 @@ class CommandShell:
     ) -> Terminal:
         """See :meth:`JobShell.terminal`. Raises as :meth:`execute` does."""
         call = self._call(command, cwd, env, env_mode, timeout_seconds, endless=True)
-        with_term = {"TERM": "xterm-256color", **call.command.env}
-        asked = dataclasses.replace(call.command, env=with_term, stdin="open", tty=size_of(columns, rows))
+        with_term = {"TERM": USUAL, **call.command.env}
+        choices = () if "TERM" in call.command.env else term_choices(USUAL)
+        asked = dataclasses.replace(
+            call.command, env=with_term, stdin="open", tty=size_of(columns, rows), term_choices=choices
+        )
         return Terminal(dataclasses.replace(call, command=asked), self._runner.start_live)
 
     # --- metadata -----------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ NEVER = HostedLimits(
 @dataclass
 class Rig(Running):
     """``place``: of the liar's socket. ``engines``: how often the engine ran the command. ``discards``: nobody
-    wants its output, and the guest is told so by `exec` and `run`. ``opened``: how often `exec` opened the engine."""
+    wants its output, and the guest is told so by `exec` and `run`. ``opened``: how often `exec` opened the engine.
+    ``terms``: what was told of the TERM inside."""
 
     place: str
     limits: HostedLimits = NEVER
@@ -43,11 +44,13 @@ class Rig(Running):
     out: bytes = b""
     err: bytes = b""
     events: list[Event] = field(default_factory=list)
+    terms: list[tuple[str, bool]] = field(default_factory=list)
 
     def io(self) -> ExecIO:
         if self.discards:
             return ExecIO(self.stdin.read, None, None)
-        return ExecIO(self.stdin.read, self.stdout.write, self.stderr.write)
+        told = lambda term, looked: self.terms.append((term, looked))  # noqa: E731
+        return ExecIO(self.stdin.read, self.stdout.write, self.stderr.write, on_term=told)
 
     def by_engine(self, peer: ExecPeer) -> int:
         self.engines += 1

@@ -92,6 +92,32 @@ def test_a_start_that_makes_no_sense_is_one_error(rig: Rig, door: Door, script: 
 
 
 @each_door
+@pytest.mark.parametrize("term", [-1, 2, 1 << 70, True, 0.0, "0", "xterm", [0], {}])
+def test_a_term_that_is_not_one_of_the_choices_is_one_error(rig: Rig, door: Door, term: object) -> None:
+    rig.spec = dataclasses.replace(rig.spec, tty=True, term_choices=("a", "b"))
+    said = fails(rig, door, answers((frames.STARTED, {"pid": 7, "job": 0, "term": term})))
+    assert "invalid message (term is not a number from 0 to 1)" in said
+    assert rig.terms == []
+
+
+@each_door
+@pytest.mark.parametrize(
+    ("term", "told"),
+    [(None, [("mine", False)]), (0, []), (1, [("b", True)])],
+    ids=["none, as an older guest", "the host's own", "another"],
+)
+def test_a_chosen_term_is_told_by_the_name_that_podbot_sent(
+    rig: Rig, door: Door, term: int | None, told: list[tuple[str, bool]]
+) -> None:
+    choices = {"env": {"TERM": "mine"}, "term_choices": ("a", "b")}
+    rig.spec = dataclasses.replace(rig.spec, tty=True, **choices)  # type: ignore[arg-type]
+    script = answers((frames.STARTED, {"pid": 7, "job": 0, "term": term}), (frames.ENDED, ENDED))
+    with rig.reading(), liar(rig.place, script):
+        assert door(rig) == ExecStatus(0)
+    assert rig.terms == told
+
+
+@each_door
 def test_a_start_that_is_never_reported_ends_with_a_signal(rig: Rig, door: Door) -> None:
     rig.limits = dataclasses.replace(NEVER, start_after_signal=0.0)
     rig.wake.post(Signal(signal.SIGTERM))

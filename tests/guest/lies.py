@@ -167,6 +167,7 @@ MESSAGES: dict[str, tuple[int, object]] = {
 STARTS: dict[str, Script] = {
     "started with no pid": answers((frames.STARTED, {})),
     "started with a pid below 0": answers((frames.STARTED, {"pid": -1, "job": 0})),
+    "started with a TERM of no choices": answers((frames.STARTED, {"pid": 7, "job": 0, "term": 0})),
     "refused with no reason": answers((frames.REFUSED, {"field": "cwd", "value": "/"})),
 }
 PROTOCOL = STARTS | {name: answers(STARTED, said) for name, said in MESSAGES.items()}

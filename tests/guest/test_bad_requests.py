@@ -78,6 +78,7 @@ REQUESTS: dict[str, tuple[int, object]] = {
     "a job whose program is a number": (frames.START, {**START, "argv": [1], "keep": 10}),
     "a window that is text": (frames.START, {**START, "window": "x"}),
     "a terminal with three sizes": (frames.START, {**START, "tty": [1, 2, 3]}),
+    "a TERM that is a number": (frames.START, {**START, "term_choices": [1]}),
     "deep nesting": (frames.START, b"[" * 60_000),
     "a job request that is none": (frames.JOB, []),
     "a job request without an operation": (frames.JOB, {}),

@@ -110,6 +110,18 @@ def test_output_of_a_job_lies_within_its_total() -> None:
             messages.output_from(payload)
 
 
+@given(st.none() | st.integers(-2, 9) | st.floats() | st.booleans() | st.text(max_size=2), st.integers(0, 8))
+def test_a_chosen_term_is_one_of_those_that_were_sent(term: object, choices: int) -> None:
+    """A guest of an older podbot names none."""
+    said = _said({"pid": 7, "job": 0, "term": term})
+    if term is None or (type(term) is int and 0 <= term < choices):
+        assert messages.started_from(said, choices) == (7, 0, term)
+    else:
+        with pytest.raises(Malformed):
+            messages.started_from(said, choices)
+    assert messages.started_from(_said({"pid": 7, "job": 0}), choices) == (7, 0, None)
+
+
 @given(st.binary(max_size=200) | JSON.map(lambda found: json.dumps(found).encode()))
 def test_whatever_is_said_is_a_value_or_malformed(payload: bytes) -> None:
     for read in READERS:

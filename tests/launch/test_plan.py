@@ -65,6 +65,10 @@ def test_a_whole_plan() -> None:
         workdir="/home/ann/src/proj",
         env={"TERM": "tmux-256color", "INITIAL_AGENT_MODE": "agent-full-access"},
         tty=True,
+        term_choices=(
+            *("tmux-256color", "screen-256color", "tmux", "screen"),
+            *("xterm-256color", "xterm", "vt100", "ansi"),
+        ),
     )
     container = made.sandbox.container
     assert container.name == made.sandbox.session

@@ -1,53 +1,76 @@
-"""Which variables of the host's terminal a command inside gets."""
+"""Which variables of the host's terminal a command inside gets, and the choices for its TERM."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from podbot.launch.terminal_variables import terminal_variables
+from podbot.launch.terminal_variables import KNOWN, term_choices, terminal_variables
 from tests.launch.build import config, facts, typed
 
 NEW = ("xterm-ghostty", "xterm-kitty", "foot", "alacritty", "wezterm", "contour", "rio", "st-256color", "xterm-direct")
+XTERMS = ("xterm-256color", "xterm", "vt100", "ansi")
 
 
 def test_what_the_terminal_is_called_is_passed() -> None:
     host = {"TERM": "tmux-256color", "COLORTERM": "truecolor", "TERM_PROGRAM": "ghostty", "TERM_PROGRAM_VERSION": "1.2"}
-    assert terminal_variables({**host, "HOME": "/home/ann"}) == (host, "")
-    assert terminal_variables({"TERM": "", "COLORTERM": "", "TERM_PROGRAM": ""}) == ({}, "")
+    assert terminal_variables({**host, "HOME": "/home/ann"})[0] == host
+    assert terminal_variables({"TERM": "", "COLORTERM": "", "TERM_PROGRAM": ""}) == ({}, ())
+    assert terminal_variables({"TERM": ""}, "xterm") == (
+        {"TERM": "xterm"},
+        ("xterm", "xterm-256color", "vt100", "ansi"),
+    )
 
 
 @pytest.mark.parametrize(
-    ("term", "inside"),
+    ("term", "inside", "choices"),
     [
-        *((name, "xterm-256color") for name in NEW),
-        ("screen.foot", "screen-256color"),
-        ("tmux-direct", "tmux-256color"),
-        ("linux-16color", "linux"),
+        *((name, "xterm-256color", XTERMS) for name in NEW),
+        ("screen.foot", "screen-256color", ("screen-256color", "screen", *XTERMS)),
+        ("tmux-direct", "tmux-256color", ("tmux-256color", "screen-256color", "tmux", "screen", *XTERMS)),
+        ("linux-16color", "linux", ("linux", *XTERMS)),
+        ("rxvt-88color", "rxvt-unicode-256color", ("rxvt-unicode-256color", "rxvt", *XTERMS)),
     ],
 )
-def test_a_terminal_that_no_image_describes_gets_one_that_it_does(term: str, inside: str) -> None:
-    """Issue 29.18: "unknown terminal type"."""
-    found, notice = terminal_variables({"TERM": term})
-    assert found == {"TERM": inside}
-    assert term in notice
-    assert inside in notice
+def test_a_terminal_that_podbots_images_do_not_describe_gets_one_that_they_do(
+    term: str, inside: str, choices: tuple[str, ...]
+) -> None:
+    """Issue 29.18: "unknown terminal type". A guest chooses by what its own image describes (issue 32)."""
+    assert terminal_variables({"TERM": term}) == ({"TERM": inside}, (term, *choices))
+
+
+@pytest.mark.parametrize("term", ["dumb", "vt52", "vt100", "sun", "cons25", "ansi"])
+def test_nothing_stands_for_a_terminal_that_is_no_xterm(term: str) -> None:
+    """An xterm's sequences would appear as text."""
+    assert terminal_variables({"TERM": term}) == ({"TERM": term}, ())
+
+
+@given(st.sampled_from(sorted(KNOWN)) | st.text(min_size=1, max_size=20))
+def test_the_hosts_own_is_the_first_choice_and_without_a_guest_it_is_one_that_podbots_images_have(term: str) -> None:
+    choices = term_choices(term)
+    assert len(set(choices)) == len(choices) != 1
+    assert choices[:1] in ((), (term,))
+    found = terminal_variables({"TERM": term})[0]["TERM"]
+    assert found in KNOWN
+    assert found == term or term not in KNOWN
 
 
 @pytest.mark.parametrize(
-    ("request_", "values", "notes"),
+    ("request_", "values", "chosen"),
     [
-        (typed(tty=True), {}, 1),
-        (typed(), {}, 0),
-        (typed(tty=True, env={"TERM": "xterm-kitty"}), {}, 0),
-        (typed(tty=True), {"agent.env_allowlist": ("TERM",)}, 0),
+        (typed(tty=True), {}, True),
+        (typed(tty=True, env={"TERM": "xterm-kitty"}), {}, False),
+        (typed(tty=True), {"agent.env_allowlist": ("TERM",)}, False),
+        (typed(), {}, False),
     ],
 )
-def test_a_session_says_so_once_unless_the_operator_passes_it(request_, values, notes) -> None:  # type: ignore[no-untyped-def]
+def test_an_agent_gets_a_chosen_term_unless_the_operator_passes_it(request_, values, chosen) -> None:  # type: ignore[no-untyped-def]
     from podbot.launch.plan import plan_session
 
     made = plan_session(config(values), request_, facts(env={"TERM": "xterm-kitty", "TERM_PROGRAM": "kitty"}))
-    assert sum("xterm-kitty" in note for note in made.sandbox.notes) == notes
-    env = made.agent.command.env
+    command = made.agent.command
+    assert command.term_choices == (("xterm-kitty", *XTERMS) if chosen else ())
     if request_.tty:
-        assert env["TERM"] == ("xterm-256color" if notes else "xterm-kitty")
-        assert env["TERM_PROGRAM"] == "kitty"
+        assert command.env["TERM"] == ("xterm-256color" if chosen else "xterm-kitty")
+        assert command.env["TERM_PROGRAM"] == "kitty"

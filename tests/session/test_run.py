@@ -234,6 +234,19 @@ def test_a_terminal_that_is_too_small(
     assert sessions(place.environ) == []
 
 
+@pytest.mark.parametrize(("term", "told"), [("xterm-kitty", ["notice"]), ("xterm", [])])
+def test_the_agents_other_term_is_told_once(
+    engine: FakeEngine, place: Place, wake: Wake, term: str, told: list[str]
+) -> None:
+    command = ExecSpec(("claude",), env={"TERM": "xterm"}, tty=True, term_choices=(term, "xterm"))
+    engine.on("claude", lambda io: int(io.spec.env["TERM"] != "xterm"))
+    plan = place.plan(command=command)
+    for io in (SILENT, ExecIO(None, None, None, record=lambda _: None)):
+        del place.events[:]
+        assert run_session(engine, plan, io, wake, place.events.append).status.code == 0
+        assert [event.level for event in place.events if event.kind == "exec.terminal"] == told
+
+
 def test_the_terminals_size_does_not_matter_for_an_agent_without_terminal(
     engine: FakeEngine, place: Place, wake: Wake
 ) -> None:

@@ -164,6 +164,17 @@ def test_unread_output_while_a_terminal_is_written_to_is_bounded() -> None:
         assert terminal.read() == b""
 
 
+def test_a_terminal_is_called_as_the_sandbox_describes_one_unless_the_caller_says_how() -> None:
+    commands = ScriptedCommands()
+    with shell_on(commands) as shell:
+        shell.terminal(["top"]).close()
+        shell.terminal(["top"], env={"TERM": "dumb"}).close()
+        shell.execute(["true"])
+    asked = [running.command for running in commands.started]
+    assert [command.env.get("TERM") for command in asked] == ["xterm-256color", "dumb", None]
+    assert [command.term_choices for command in asked] == [("xterm-256color", "xterm", "vt100", "ansi"), (), ()]
+
+
 def test_a_line_without_a_shell_to_run_it() -> None:
     def prepare(running: ScriptedRunning) -> None:
         running.ended = Ended(127, None, False, False, 0.1)

@@ -227,7 +227,8 @@ class Connection:
             if job is not None:
                 job.command = command
                 job.call_at_end((self, ident), stream.ended)
-            self.say(frames.STARTED, ident, {"pid": command.pid, "job": job.number if job is not None else 0})
+            number = job.number if job is not None else 0
+            self.say(frames.STARTED, ident, {"pid": command.pid, "job": number, "term": command.term})
 
     def _command(self, spec: dict[str, Any], sink: Sink, job: Job | None) -> Command:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from podbot.guest.inside import processes, spawn, users
+from podbot.guest.inside import processes, spawn, terminfo, users
 from podbot.guest.inside.loop import Loop
 from podbot.guest.inside.standard_streams import Sink, Streams
 
@@ -37,7 +37,8 @@ _KERNEL_CAUSES = {
 class Command:
     """A program from its start to its end; then, as a job, the processes that it left in the background.
 
-    ``started``: time of the monotonic clock. ``adopt``: makes that job, or returns None.
+    ``started``: time of the monotonic clock. ``adopt``: makes that job, or returns None. ``term``: the index of the
+    TERM that it got; None if podbot sent no choices or the sandbox describes none of them.
     """
 
     count = 0
@@ -76,7 +77,11 @@ class Command:
         env = spawn.environment(base, spec["env"], spec["mode"])
         if user is not None:
             users.change_home(env, spec["env"], user)
-        # An older podbot, in whose kept session this guest runs, does not say "within".
+        # An older podbot, in whose kept session this guest runs, says neither "term_choices" nor "within".
+        choices: list[str] = spec.get("term_choices") or []
+        self.term = terminfo.first_described(choices, env) if choices else None
+        if self.term is not None:
+            env[b"TERM"] = spawn.raw(choices[self.term])
         spawn.enter_directory(spawn.raw(spec["cwd"]) or b"/", spawn.raw(spec.get("within", "")))
         Command.count += 1
         self.mark = processes.mark_next(Command.count)
