@@ -218,7 +218,7 @@ def test_exec_tells_another_term_once_in_a_session_and_elsewhere_with_v_only(
     seen = []
 
     def it(io: ExecPeer) -> int:
-        seen.append(io.spec.env)
+        seen.append((io.spec.env, io.spec.term_choices[:2]))
         return 0
 
     def said(*words: str) -> bool:
@@ -233,8 +233,8 @@ def test_exec_tells_another_term_once_in_a_session_and_elsewhere_with_v_only(
         assert said("exec") is ours
         assert not said("exec")
         assert said("-v", "exec")
-    replaced = {"TERM": "xterm-256color", "TERM_PROGRAM": "foot"}
-    assert seen == [{"TERM": "foot", "TERM_PROGRAM": "foot"}, replaced, replaced, replaced]
+    chosen = ({"TERM": "xterm-256color", "TERM_PROGRAM": "foot"}, ("foot", "xterm-256color"))
+    assert seen == [({"TERM": "foot", "TERM_PROGRAM": "foot"}, ()), chosen, chosen, chosen]
 
 
 def test_exec_in_a_missing_container(engine: FakeEngine, place: Place, capfd: Capture) -> None:

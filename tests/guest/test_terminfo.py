@@ -102,10 +102,18 @@ def test_the_variables_of_ncurses_name_more_directories(tmp_path: Path, variable
     described(tmp_path / "home" / ".terminfo" if variable == "HOME" else tmp_path, "podbot-b")
     nothing = tmp_path / "nothing"
     assert first(nothing, NAMES, **{variable: value.format(tmp_path)}) == 1
-    assert first(nothing, NAMES, **{variable: "relative"}) is None
     assert first(nothing, NAMES, **{variable: ""}) is None
     described(tmp_path / "standard", "podbot-a")
     assert first(tmp_path / "standard", NAMES, **{variable: value.format(tmp_path)}) == 0, "they replace no other"
+
+
+def test_a_relative_directory_is_not_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guest's own directory is not the command's."""
+    described(tmp_path / "relative", "podbot-b")
+    described(tmp_path / "relative" / ".terminfo", "podbot-b")
+    monkeypatch.chdir(tmp_path)
+    for variable in ("TERMINFO", "HOME", "TERMINFO_DIRS"):
+        assert first(tmp_path / "nothing", NAMES, **{variable: "relative"}) is None
 
 
 def test_of_a_long_list_of_directories_the_first_ones_count(tmp_path: Path) -> None:

@@ -58,6 +58,16 @@ def test_it_is_confined_whatever_sessions_are(values: dict[str, object]) -> None
     assert made.sandbox.container.security.no_new_privileges
 
 
+@pytest.mark.parametrize(("env", "term"), [({"TERM": "foot"}, "foot"), ({}, "xterm-256color")])
+def test_its_terminal_is_one_that_the_image_describes(env: dict[str, str], term: str) -> None:
+    command = plan_login_flow(config(), "codex", facts(env=env)).command
+    assert (command.env["TERM"], command.term_choices[0], len(command.term_choices) > 1) == (
+        "xterm-256color",
+        term,
+        True,
+    )
+
+
 def test_its_ports_are_not_published() -> None:
     publishing = config({"sandbox.publish": ("3000:3000",)}, {"sandbox.publish": Origin("override")})
     made = plan_login_flow(publishing, "codex", facts())

@@ -17,6 +17,7 @@ from podbot.session.directory import session_directory, sessions
 from podbot.session.plan_json import plan_from
 from podbot.session.record import RECORD, SessionRecord, read_record
 from podbot.session.run import MINIMUM, SessionResult, run_session
+from podbot.session.term_notice import TOLD
 from podbot.streams.wake import Signal, Wake
 from podbot.testing import IMAGE, STDOUT, ExecPeer, FakeEngine, ScriptedExec
 from tests.session.plans import SESSION, Place, changed
@@ -241,10 +242,14 @@ def test_the_agents_other_term_is_told_once(
     command = ExecSpec(("claude",), env={"TERM": "xterm"}, tty=True, term_choices=(term, "xterm"))
     engine.on("claude", lambda io: int(io.spec.env["TERM"] != "xterm"))
     plan = place.plan(command=command)
-    for io in (SILENT, ExecIO(None, None, None, record=lambda _: None)):
+    for _ in range(2):
         del place.events[:]
-        assert run_session(engine, plan, io, wake, place.events.append).status.code == 0
+        assert run_session(engine, plan, SILENT, wake, place.events.append).status.code == 0
         assert [event.level for event in place.events if event.kind == "exec.terminal"] == told
+        # A killed session of that name has left its directory, in which it was told.
+        os.mkdir(place.directory(SESSION), 0o700)
+        with open(os.path.join(place.directory(SESSION), TOLD), "x", encoding="ascii"):
+            pass
 
 
 def test_the_terminals_size_does_not_matter_for_an_agent_without_terminal(
