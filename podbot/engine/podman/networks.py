@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from podbot.engine.http import Response
+from podbot.engine.podman.bridges import interface_index, remove_bridge
 from podbot.engine.podman.mapping import reason_of, refusal
 from podbot.engine.port import Unmet
 from podbot.errors import RequestFailed
@@ -52,14 +53,18 @@ def isolate(call: Call, container: str, network: str, labels: Mapping[str, str])
     return None
 
 
-def remove_network(call: Call, network: str, labels: Mapping[str, str]) -> None:
-    """See ``Engine.remove_network``; raises as :func:`isolate` does."""
+def remove_network(call: Call, network: str, labels: Mapping[str, str], *, here: bool) -> None:
+    """See ``Engine.remove_network``; raises as :func:`isolate` does. ``here``: the network is on this host."""
     response = call("GET", f"/networks/{network}/json")
-    if response.status == 404 or not _is_labelled(_answer(response), labels):
+    if response.status == 404 or not _is_labelled(found := _answer(response), labels):
         return
+    bridge = str(found.get("network_interface") or "")
+    index = interface_index(bridge) if here else 0
     response = call("DELETE", f"/networks/{network}")
-    if response.status != 404 and _IN_USE not in reason_of(response):
-        _check(response)
+    if response.status == 404 or _IN_USE in reason_of(response):
+        return
+    _check(response)
+    remove_bridge(bridge, index)
 
 
 def like(model: Mapping[str, Any]) -> dict[str, Any] | None:

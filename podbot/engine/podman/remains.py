@@ -2,7 +2,7 @@
 
 While it creates one: the container's storage, whose name no container can have then. While it starts one: the monitor,
 and a child of that, a process of the OCI runtime's that would become the container's first one and waits to be told so.
-Where the monitor was killed: the runtime's record with the control groups.
+Where the monitor was killed: the runtime's record with the control groups. For the network see ``bridges``.
 """
 
 from __future__ import annotations

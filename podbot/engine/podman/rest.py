@@ -260,7 +260,7 @@ class RestEngine:
     def remove_network(self, network: str, labels: Mapping[str, str]) -> None:
         from podbot.engine.podman import networks
 
-        self._shaped(lambda: networks.remove_network(self._call, named(network), labels))
+        self._shaped(lambda: networks.remove_network(self._call, named(network), labels, here=self.local))
 
     def start(self, container: str) -> None:
         if odd := self._account_files(container).odd():
