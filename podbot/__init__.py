@@ -228,7 +228,7 @@ _HOME = {
     "podbot.streams.protocol_channel": ("Counts",),
     "podbot.streams.wake": ("Signal", "Wake"),
 }
-__getattr__ = loader(__name__, _HOME)
+__getattr__ = loader(__name__, _HOME, checks=True)
 
 
 def __dir__() -> list[str]:

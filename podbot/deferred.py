@@ -6,8 +6,11 @@ import sys
 from collections.abc import Callable, Mapping
 
 
-def loader(package: str, home: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
-    """The ``__getattr__`` (PEP 562) of ``package``. ``home``: the names that each module defines."""
+def loader(package: str, home: Mapping[str, tuple[str, ...]], *, checks: bool = False) -> Callable[[str], object]:
+    """The ``__getattr__`` (PEP 562) of ``package``. ``home``: the names that each module defines.
+
+    ``checks``: functions compare their arguments with their annotations first.
+    """
     module_of = {name: module for module, names in home.items() for name in names}
 
     def load(name: str) -> object:
@@ -17,6 +20,10 @@ def loader(package: str, home: Mapping[str, tuple[str, ...]]) -> Callable[[str],
         import importlib
 
         value: object = getattr(importlib.import_module(module), name)
+        if checks and isinstance(value, type(load)):
+            from podbot.arguments import checked
+
+            value = checked(value)
         setattr(sys.modules[package], name, value)
         return value
 

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     import dataclasses
     from dataclasses import replace
 
-__all__ = ["Field", "Frozen", "field", "fields_of", "replace"]
+__all__ = ["Field", "Frozen", "field", "fields_of", "refuse_text", "replace", "shown_argument"]
 
 _MISSING: Any = object()
+_LISTS = ("tuple[", "frozenset[")
+_SHOWN = 60  # characters of a value that a message repeats
 
 
 class Field:
@@ -105,6 +107,8 @@ class Frozen:
     """The base of a frozen dataclass. ``__post_init__`` may check the fields of a new value, not change them."""
 
     _fields: ClassVar[Mapping[str, Field]] = {}
+    _lists: ClassVar[tuple[str, ...]] = ()  # fields of which each item counts
+    _elsewhere: ClassVar[Mapping[str, str]] = {}  # what a caller may take for a field: what to write instead
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     else:
@@ -125,18 +129,22 @@ class Frozen:
                 found = Field(found)
             fields[name], found.annotation = found, annotation
         cls._fields = fields
+        cls._lists = tuple(name for name, found in fields.items() if found.annotation.startswith(_LISTS))
         cls.__match_args__ = tuple(fields)  # type: ignore[attr-defined,misc] # mypy derives it
 
     def __init__(self, *args: Any, **given: Any) -> None:
         fields = self._fields
         values = dict(zip(fields, args))  # noqa: B905 - too many are refused below, and fewer are usual
         if len(args) > len(fields) or not values.keys().isdisjoint(given) or not given.keys() <= fields.keys():
-            raise TypeError(f"{type(self).__name__} takes the values {', '.join(fields)}, each at most once")
+            raise TypeError(_not_fields(type(self), given))
         values |= given
         if len(values) < len(fields):
             for name in fields:
                 if name not in values:
                     values[name] = fields[name].value(name)
+        for name in self._lists:
+            if isinstance(values[name], (str, bytes, bytearray)):
+                refuse_text(f"{type(self).__name__}()", name, values[name], secret=not fields[name].repr)
         self.__dict__.update(values)
         self.__post_init__()
 
@@ -177,3 +185,44 @@ def _refuse(name: str) -> NoReturn:
     from dataclasses import FrozenInstanceError
 
     raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+
+def _not_fields(cls: type[Frozen], given: Mapping[str, object]) -> str:
+    """What is wrong with the names of the values, of which there are too many or unknown ones."""
+    names = ", ".join(cls._fields)
+    for name in given:
+        if name not in cls._fields:
+            return f"{cls.__name__} has no field {name}. {cls._elsewhere.get(name, f'Its fields are {names}.')}"
+    return f"{cls.__name__} takes the values {names}, each at most once"
+
+
+def shown_argument(value: object, *, secret: bool = False) -> str:
+    """A caller's wrong value, for a message: short, and without what may be secret."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return _article(type(value).__name__) if secret and value is not None else repr(value)
+    if isinstance(value, str) and not secret:
+        text = repr(value)
+        return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}\N{HORIZONTAL ELLIPSIS}{text[0]}"
+    return "bytes" if isinstance(value, bytes) else _article(type(value).__name__)
+
+
+def _article(noun: str) -> str:
+    return f"a{'n' if noun[:1].lower() in 'aeiou' else ''} {noun}"
+
+
+def refuse_text(call: str, name: str, value: object, *, secret: bool = False) -> None:
+    """Raise TypeError if ``value`` is one text where a list of texts is expected: each character would be an item.
+
+    ``call``: who takes it, for the message; ``secret``: it may not be repeated.
+    """
+    if not isinstance(value, (str, bytes, bytearray)):
+        return
+    last = name.rpartition(".")[2]
+    items = last.replace("_", " ") if last.endswith("s") else "strings"
+    shown = shown_argument(value, secret=secret)
+    text, written = (f"the text {shown}", f"[{shown}]") if isinstance(value, str) and not secret else (shown, '["…"]')
+    if isinstance(value, str) and last in ("command", "words") and " " in value and not secret:
+        written = '["ls", "-l"], with one string for each word'
+    if '"' not in written and "\\" not in written:
+        written = written.replace("'", '"')
+    raise TypeError(f"{call}: {name} is a list of {items}, not {text}. Write {written}.")

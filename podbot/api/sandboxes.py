@@ -45,7 +45,7 @@ def sandbox(
 ) -> AbstractContextManager[Sandbox]: ...
 @contextlib.contextmanager
 def sandbox(
-    what: AppConfig | str | os.PathLike[str] | None,
+    workspace: AppConfig | str | os.PathLike[str] | None,
     request: LaunchRequest | None = None,
     /,
     *,
@@ -72,7 +72,7 @@ def sandbox(
     from podbot.session.sandbox import Sandbox
 
     environ, emit = environment(environ), emit or ignore
-    config, request = _asked(what, request, network, overrides, environ)
+    config, request = _asked(workspace, request, network, overrides, environ)
     decided = plan_sandbox(config, request, host_facts(config, request, environ))
     with contextlib.ExitStack() as stack:
         engine = stack.enter_context(open_engine(config, environ=environ, emit=emit))
@@ -139,7 +139,16 @@ def async_sandbox(
     config: AppConfig, request: LaunchRequest, /, *, environ: Mapping[str, str] | None = None, emit: Emit | None = None
 ) -> AbstractAsyncContextManager[AsyncSandbox]: ...
 @contextlib.asynccontextmanager
-async def async_sandbox(*given: Any, **options: Any) -> AsyncIterator[AsyncSandbox]:
+async def async_sandbox(
+    workspace: AppConfig | str | os.PathLike[str] | None,
+    request: LaunchRequest | None = None,
+    /,
+    *,
+    network: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+    emit: Emit | None = None,
+) -> AsyncIterator[AsyncSandbox]:
     """:func:`sandbox` for asyncio, with the same arguments: nothing blocks the event loop.
 
     When the task is cancelled, the sandbox is removed before the block ends. ``emit`` is called from another thread.
@@ -147,7 +156,8 @@ async def async_sandbox(*given: Any, **options: Any) -> AsyncIterator[AsyncSandb
     from podbot.session.async_sandbox import AsyncSandbox
     from podbot.shell.async_calls import AsyncCalls, whole
 
-    opening = sandbox(*given, **options)
+    asked: Any = sandbox  # mypy takes each of its two forms for itself
+    opening = asked(workspace, request, network=network, overrides=overrides, environ=environ, emit=emit)
     calls = AsyncCalls(_AT_ONCE)
     try:
         box = await calls.call(opening.__enter__, discard=lambda _box: opening.__exit__(None, None, None))

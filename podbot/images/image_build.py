@@ -16,6 +16,7 @@ from podbot.config.models import Origin
 from podbot.engine.port import Engine, EngineWords, ImageBuilder, ImageInfo
 from podbot.errors import ImageBuildFailed, ImageNotFound, InvalidValue, NoImageBuilder
 from podbot.events import Emit, Event, ignore
+from podbot.frozen import refuse_text
 from podbot.images import base_image
 from podbot.images.context import context_archive
 from podbot.images.recipe import (
@@ -118,6 +119,10 @@ class BuildRequest:
     fresh_base: bool = False
     tag: str = ""
     flags: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("agents", "also", "usual", "packages"):
+            refuse_text("BuildRequest()", name, getattr(self, name))
 
     def origin(self, name: str) -> str:
         """Where the field ``name`` came from, in the caller's words."""

@@ -39,6 +39,12 @@ class LaunchRequest(Frozen):
     ``flags``: field -> the option that set it, for error messages, as in LoadOptions.
     """
 
+    _elsewhere = {  # noqa: RUF012 - as ClassVar in the base
+        "agent": 'The agent is set in the configuration: LoadOptions(overrides={"agent.kind": "claude"}).',
+        "workspace": "The workspace is set in the configuration: LoadOptions(overrides={"
+        '"workspace.source": "host_mount", "workspace.host_path": "/home/you/src"}).',
+        "image": 'The image is set in the configuration: LoadOptions(overrides={"image": "localhost/podbot:latest"}).',
+    }
     name: str | None = None
     words: tuple[str, ...] = ()
     tty: bool = False

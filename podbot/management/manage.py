@@ -131,7 +131,8 @@ def stop_sessions(
         for container in named:
             _check_ended(container, root)
     ours = {container.id: container for container in (*found, *named)}  # a name and an id may be the same container's
-    for listed, following in zip(ours.values(), [*list(ours.values())[1:], None], strict=True):
+    # There may be none; with any, both have as many.
+    for listed, following in zip(ours.values(), [*list(ours.values())[1:], None], strict=False):
         text = f"{'removing' if only_ended else 'stopping'} {listed.name}"
         emit(Event("info", "session.stop", text, {"session": listed.name, "next": following.name if following else ""}))
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from podbot.errors import CommandBlocked, InvalidCommand
+from podbot.frozen import refuse_text
 from podbot.shell import rules
 from podbot.shell.requests import words_of
 from podbot.shell.shell_limits import ShellLimits
@@ -46,6 +47,8 @@ class CommandValidator:
         allowed_commands: Sequence[str] | None = None,
         max_command_length: int = ShellLimits().command_chars,
     ) -> None:
+        refuse_text("CommandValidator()", "blocked_patterns", blocked_patterns)
+        refuse_text("CommandValidator()", "allowed_commands", allowed_commands)
         self._bomb = _BOMB in blocked_patterns
         self._rules = [_rule(pattern) for pattern in blocked_patterns if pattern != _BOMB]
         self._allowed = None if allowed_commands is None else frozenset(allowed_commands)
