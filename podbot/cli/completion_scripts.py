@@ -106,7 +106,8 @@ def invoke(_: Globals, *, shell: str | None, install: bool) -> int:
         from podbot.cli.repeating import shown_word
 
         reason = f"podbot completes in bash, zsh and fish, not in {shown_word(shell)}"
-        raise InvalidValue(field="SHELL", origin="argument SHELL, or the variable SHELL", reason=reason)
+        hint = "Name one of the three."
+        raise InvalidValue(field="SHELL", origin="argument SHELL, or the variable SHELL", reason=reason, hint=hint)
     if not install:
         sys.stdout.write(SCRIPTS[shell])
         return 0

@@ -36,7 +36,9 @@ class Globals(Frozen):
             from podbot.cli.repeating import shown_word
 
             reason = f"{shown_word(self.log_format)} is neither text nor json"
-            raise InvalidValue(field="log-format", origin="flag --log-format", reason=reason)
+            raise InvalidValue(
+                field="log-format", origin="flag --log-format", reason=reason, hint="Write one of the two."
+            )
 
     def under(self, after: Globals) -> Globals:
         """These options, overridden by those of ``after``."""

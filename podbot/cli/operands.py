@@ -24,6 +24,7 @@ _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9_-]*/[A-Za-z0-9._-]+"
 _REPO = "A repository is named with --repo OWNER/NAME."
 _PROGRAM = r"[a-z][a-z0-9_.+-]*"
 _PORTS = r"(?:\d+(?:\.\d+){3}:)?\d+:\d+"
+_AGENTS = f"The agents are {', '.join(kind for kind in AGENT_KINDS if kind != 'custom')}."
 _GRAMMAR = "Only options, an agent's name and a path may precede --: `podbot run [AGENT] [PATH] [-- WORDS…]`."
 
 
@@ -143,6 +144,8 @@ def _not_understood(words: Sequence[str], at: int, *, options: bool, argv: Seque
     word = words[at]
     agent = next((one for one in words[:at] if one in AGENT_KINDS), None)
     near = nearest(word, AGENT_KINDS, _SIMILAR)
+    if not word or (at == len(words) - 1 and os.path.isfile(word)):
+        return _wrong(*_no_directory(word, agent, options=options))
     if is_mount(word):
         reason = f"{shown_word(word)} is neither an agent nor a directory; -v is --verbose"
         hint = mount_hint(word)
@@ -167,14 +170,37 @@ def _not_understood(words: Sequence[str], at: int, *, options: bool, argv: Seque
         if options:  # where they stood is not known here, so no whole line can be proposed
             hint = f"Arguments for the agent follow --: put -- before {repeated([word], 'WORDS…')}. {_GRAMMAR}"
             if is_program:
-                hint = f"To start a program, put `custom --` before {word}; for an argument of the agent, put -- there."
+                hint = (
+                    f"{_AGENTS} To start another program, put `custom --` before {word}; for an argument of the agent,"
+                    " put -- there."
+                )
         else:
             line = _line(words[:at], words[at:])
             hint = f"Arguments for the agent follow --: `{line}`. {_GRAMMAR}"
             if is_program:
-                program = _line(["custom"], words[at:])
-                hint = f"A program is started with `{program}`. Arguments for the agent follow --: `{line}`."
+                hint = _program(words[at:], line)
     return _wrong(reason, hint)
+
+
+def _no_directory(word: str, agent: str | None, *, options: bool) -> tuple[str, str]:
+    """What is wrong with an empty word, or with a file, in place of a directory, and what to type."""
+    directory = repeated([os.path.dirname(word) or "."], "DIRECTORY")
+    line = " ".join([_RUN, *([agent] if agent else []), directory])
+    reason, name = "a word is empty: perhaps a variable of your shell is not set", "a directory"
+    if word:
+        reason, name = f"{shown_word(word)} is a file, and an agent works on a directory", "its directory"
+    return reason, f"Name {name} in its place: `{directory}`." if options else f"Name {name}: `{line}`."
+
+
+def _program(words: Sequence[str], line: str) -> str:
+    """What to type for a program and its arguments, or a directory behind it; ``line``: if they are the agent's."""
+    program, *rest = words
+    has_path = len(rest) == 1 and _spelled_as_path(rest[0])
+    started = (
+        " ".join([_RUN, "custom", repeated(rest, "PATH"), "--", program]) if has_path else _line(["custom"], words)
+    )
+    hint = f"{_AGENTS} Another program, which the image must have, is started with `{started}`."
+    return hint if has_path else f"{hint} Arguments for the agent follow --: `{line}`."
 
 
 def _line(before: Sequence[str], behind: Sequence[str]) -> str:

@@ -40,7 +40,8 @@ def chosen(found: Iterable[SessionInfo], filters: Sequence[str]) -> list[Session
         key, equals, value = text.partition("=")
         key = {"status": "state", "session": "name", "workspace": "path"}.get(key.lower(), key.lower())
         if not equals or key not in FILTERS:
-            raise _invalid("filter", text, f"a filter is written KEY=VALUE, with one of {', '.join(FILTERS)}")
+            reason = f"a filter is written KEY=VALUE, with one of {', '.join(FILTERS)}"
+            raise _invalid("filter", text, reason, "Write one, such as state=running.")
         wanted.setdefault(key, []).append(value)
     return [info for info in found if all(_fits(info, key, values) for key, values in wanted.items())]
 

@@ -87,7 +87,6 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
         "`podbot stop {session}` ends it, and removes it unless it is to be kept. `podbot rm --force {session}` removes"
         " it in any case, and its unsaved work is lost."
     ),
-    errors.SocketNotFound: "{remedy} `podbot doctor` shows what is missing.",
     errors.StartFailed: "`podbot doctor` checks the engine for the usual causes.",
     errors.StopFailed: "Try `podbot stop --time 0 {container}`.",
     errors.TerminalTooSmall: "Enlarge it, or run the agent without a terminal (`podbot run … < prompt`).",
@@ -109,6 +108,10 @@ _OPTIONS: Final = (
     (re.compile(r"the editor start host"), "the editor start `podbot host`"),
     (re.compile(r"sandbox\.network = \w+"), r"\g<0> (`--network`)"),
     (re.compile(r"workspace\.host_path"), r"\g<0> (`--workspace PATH`)"),
+    (
+        re.compile(r"Clone (https?://\S+?/([\w.-]+?)(?:\.git)?/?) yourself, and name its directory .+"),
+        r"Clone it yourself, `git clone \1 ./\2`, and name its directory with `-w ./\2` in place of the repository.",
+    ),
     (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
     (re.compile(r"Leave the allowed hosts out"), "Leave `--allow` out"),
     (re.compile(r"set follow_links"), "add `--follow-links`"),
@@ -170,7 +173,7 @@ def remedy_of(exc: PodbotError, *, terminal: bool = True) -> str:
     """What the operator can do at the command line, or empty. ``terminal``: podbot can ask there."""
     remedy = _remedy_of(exc)
     if str(exc.fields.get("origin", "")).startswith("flag "):  # and not a variable
-        remedy = remedy.replace("Unset it", "Leave it out")
+        remedy = remedy.replace("Unset it", "Leave it out").replace("or unset it", "or leave it out")
     return remedy if terminal else _SETUP.sub(r"`\1 --yes`", remedy)
 
 

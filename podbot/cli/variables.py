@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from podbot.cli.env_files import read_env_file
@@ -14,6 +15,7 @@ _SECRETS = ("_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRA
 _OR_OWN = "Write NAME=VALUE, or NAME alone to pass your own value."
 _WITH_VALUES = "Write NAME=VALUE. To pass your own value, add `-e NAME` instead."
 _NAMES = "Write `-e NAME` to pass your own value, or `-e NAME=VALUE` if it is not secret."
+_LONGEST_NAME = 40
 _BLANKS = " \t\n\v\f\r"
 
 
@@ -109,16 +111,30 @@ def file_variables(data: bytes, path: str, hint: str) -> Iterator[tuple[str, str
 
 def _pairs(pairs: Sequence[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Parse ``K=V``, or ``K`` for the host's value, which keeps a secret out of podbot's argv."""
-    for pair in pairs:
+    for at, pair in enumerate(pairs, 1):
         name, equals, value = pair.partition("=")
         if not is_variable_name(name) or (not equals and name not in environ):
             # What is no name is not shown: with `-e "$KEY"` it is the secret.
-            reason, hint = "it does not begin with a variable's name", _NAMES
-            if is_variable_name(name):
+            which = f"number {at} of them (not shown" if len(pairs) > 1 else "it (not shown"
+            reason, hint = f"{which}, because it may be a secret) does not begin with a variable's name", _NAMES
+            if meant := _meant_name(name, value):
+                reason = f"{name!r} is not a variable's name, which has letters, digits and _ only"
+                hint = f"Write `-e {meant}=…`."
+            elif is_variable_name(name):
                 reason = f"{name if _is_showable(name) else 'the variable'} is not set here"
                 hint = f"Set it where podbot starts. {_NAMES}"
             raise InvalidValue(field="env", origin="flag -e", reason=reason, hint=hint)
         yield name, value if equals else environ[name]
+
+
+def _meant_name(name: str, value: str) -> str:
+    """The variable's name that was meant by ``name``, or empty if it is one, or if it may be a part of a secret.
+
+    Base64 has no blanks, dots and hyphens before its equals signs, behind which nothing follows, and both cases.
+    """
+    if not re.fullmatch(r"[A-Z][A-Z0-9_]*(?:[ .-][A-Z0-9_]+)+", name) or len(name) > _LONGEST_NAME:
+        return ""
+    return re.sub(r"[ .-]", "_", name) if value.strip("=") and _is_showable(name) else ""
 
 
 def _refused(path: str, number: int, reason: str, hint: str) -> InvalidValue:

@@ -36,7 +36,7 @@ class Refusal(ValueError):
 def shown(value: object, limit: int = 60) -> str:
     """A value for a message: quoted, on one line, limited in length."""
     text = repr(value)
-    return text if len(text) <= limit else f"{text[:limit]}…"
+    return text if len(text) <= limit else f"{text[:limit]}…{text[-1]}"
 
 
 def check_text(text: str) -> None:
@@ -269,7 +269,7 @@ def _hosts(value: tuple[str, ...]) -> None:
         try:
             expand((text,))
         except BadRule as exc:
-            raise Refusal(str(exc), "Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com.") from None
+            raise Refusal(str(exc), exc.hint) from None
 
 
 # After the allowed values, where neither they nor the key's own description say which one to write.

@@ -80,7 +80,7 @@ def read_file(path: str, named_by: Origin) -> bytes:
     """The bytes of a configuration file. Raises ConfigFileNotFound, UnsafeConfigFile, or MalformedFile if too large."""
     reasons: Mapping[type[Exception], str] = {
         FileNotFoundError: ConfigFileNotFound.MISSING,
-        IsADirectoryError: "it is a directory",
+        IsADirectoryError: ConfigFileNotFound.DIRECTORY,
     }
     try:
         with open(path, "rb") as file:
@@ -113,26 +113,16 @@ def parse_file(path: str, data: bytes) -> dict[str, Any]:
     try:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError as exc:
-        reason = f"byte {exc.start} is not UTF-8"
+        from podbot.config.toml_words import undecodable
+
+        reason, hint = undecodable(data, exc.start)
     except RecursionError:
-        reason = "it is nested too deeply"
+        reason, hint = "it is nested too deeply", ""
     except ValueError as exc:  # TOMLDecodeError, and int()'s error for 5,000 digits
-        reason = _explained(str(exc), data.decode())
-    raise MalformedFile(path=path, reason=reason)
+        from podbot.config.toml_words import explained
 
-
-def _explained(reason: str, text: str) -> str:
-    """The parser's ``reason``, in podbot's words where it is about a value that is missing or has no quotes."""
-    import re  # loaded only for a file with such a mistake
-
-    found = re.fullmatch(r"Invalid value \(at line ([0-9]+), column ([0-9]+)\)", reason)
-    if not found:
-        return reason
-    number, column = int(found[1]), int(found[2])
-    rest = text.split("\n")[number - 1][column - 1 :].strip()
-    if rest and not rest.startswith("#"):
-        return f'line {number}: this is no value; text is written in quotes, such as name = "text"'
-    return f'line {number}: there is no value after =; write one, such as name = "text", or remove the line'
+        reason, hint = explained(str(exc), data.decode())
+    raise MalformedFile(path=path, reason=reason, hint=hint)
 
 
 def _flat(document: Mapping[str, Any], origin: Origin, table: str) -> Iterator[tuple[str, Any]]:

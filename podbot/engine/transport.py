@@ -9,14 +9,15 @@ import contextlib
 import errno
 import os
 import socket
+import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from podbot.deadline import Deadline, connected
 from podbot.engine.endpoint import Endpoint
 from podbot.errors import ConnectionFailed, ContainerError, PermissionDenied, SocketNotFound, UnsupportedEndpoint
-from podbot.frozen import Frozen
+from podbot.frozen import Frozen, field
 
 if TYPE_CHECKING:
     import subprocess
@@ -28,11 +29,13 @@ class Dial(Frozen):
     """The parts of a connection that depend on the kind of engine.
 
     ``remote``: the command that connects to the engine on the remote side of ssh, given its socket's path there or "".
-    ``start``: a sentence on how to start its service, for an endpoint without a socket.
+    ``start``: a sentence on what to do, for an endpoint without a socket. ``others``: what to say in place of it, by
+    the name of a socket that another program makes.
     """
 
     remote: Callable[[str], Sequence[str]]
     start: str = ""
+    others: Mapping[str, str] = field(default_factory=dict)
 
 
 def connect(endpoint: Endpoint, dial: Dial, deadline: Deadline | None = None) -> socket.socket:
@@ -69,8 +72,8 @@ def shares_processes(sock: socket.socket) -> bool:
 def connect_error(endpoint: Endpoint, dial: Dial, exc: OSError, seconds: float = TIMEOUT) -> ContainerError:
     """The error for a connect that failed or took longer than ``seconds``. Only a unix socket has a path to name."""
     if endpoint.scheme == "unix":
-        if exc.errno in (errno.ENOENT, errno.ENOTDIR):
-            return SocketNotFound(path=endpoint.path, origin=endpoint.origin, engine_hint=dial.start)
+        if exc.errno in (errno.ENOENT, errno.ENOTDIR) or not _may_be_socket(endpoint.path):
+            return SocketNotFound(path=endpoint.path, origin=endpoint.origin, engine_hint=_instead(endpoint, dial))
         if exc.errno in (errno.EACCES, errno.EPERM):
             return PermissionDenied(path=endpoint.path, origin=endpoint.origin)
     if isinstance(exc, TimeoutError):
@@ -80,6 +83,17 @@ def connect_error(endpoint: Endpoint, dial: Dial, exc: OSError, seconds: float =
     else:
         reason = exc.strerror or str(exc)
     return ConnectionFailed(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason)
+
+
+def _instead(endpoint: Endpoint, dial: Dial) -> str:
+    return dial.others.get(os.path.basename(endpoint.path), dial.start)
+
+
+def _may_be_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.stat(path).st_mode)
+    except OSError:
+        return True
 
 
 def _unix(path: str, limit: Deadline) -> socket.socket:

@@ -72,19 +72,30 @@ class MalformedFile(ConfigError):
 
     path: str
     reason: str
+    hint: str = ""
     template: ClassVar[str] = "the configuration file {path} is not valid TOML: {reason}"
-    advice: ClassVar[str] = "Correct the file."
+
+    @property
+    def remedy(self) -> str:
+        """What to write in the file."""
+        return self.hint or "Correct the file."
 
 
 class ConfigFileNotFound(ConfigError):
     """A configuration file that was named does not exist or cannot be read."""
 
     MISSING: ClassVar[str] = "no such file"
+    DIRECTORY: ClassVar[str] = "it is a directory"
     path: str
     origin: str
     reason: str = MISSING
     template: ClassVar[str] = "the configuration file {path} ({origin}) cannot be read: {reason}"
-    advice: ClassVar[str] = "Name another file, or make this one readable."
+
+    @property
+    def remedy(self) -> str:
+        """How to name a file that can be read."""
+        known = {self.MISSING: "Correct the path.", self.DIRECTORY: "Name a file in that directory."}
+        return known.get(self.reason, "Name another file, or make this one readable.")
 
 
 class UnsafeConfigFile(ConfigError):

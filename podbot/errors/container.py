@@ -21,7 +21,11 @@ class SocketNotFound(ContainerError):
     origin: str
     engine_hint: str = ""
     template: ClassVar[str] = "there is no engine socket at {path} ({origin})"
-    advice: ClassVar[str] = "{engine_hint} Check that the path is right and that the engine runs."
+
+    @property
+    def remedy(self) -> str:
+        """What the engine's own program can do about it, or what to look at."""
+        return self.engine_hint or "Check that the path is right and that the engine runs."
 
 
 class EngineNotInstalled(ContainerError):

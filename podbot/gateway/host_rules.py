@@ -12,7 +12,13 @@ USUAL_PORTS = (443, 80)  # of a rule without a port
 
 
 class BadRule(ValueError):
-    """A text that is not a rule; the message says which and why."""
+    """A text that is not a rule; the message says which and why, and ``hint`` what to write."""
+
+    def __init__(
+        self, reason: str, hint: str = "Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com."
+    ) -> None:
+        super().__init__(reason)
+        self.hint = hint
 
 
 class Rule(Frozen):
@@ -75,6 +81,8 @@ def expand(texts: Iterable[str]) -> tuple[Rule, ...]:
 
 def parse_rule(text: str) -> Rule:
     """``HOST``, ``*.HOST``, either with ``:PORT``; HOST may be an address. Raises BadRule."""
+    if "/" in text:
+        raise _of_address(text)
     rest = text.removeprefix("*.")
     try:
         host, port = _host_and_port(rest)
@@ -87,6 +95,20 @@ def parse_rule(text: str) -> Rule:
     if "." not in host.text:
         raise BadRule(f"{shown(text)} would allow a whole top-level domain")
     return Rule(host, subdomains=True, port=port)
+
+
+def _of_address(text: str) -> BadRule:
+    """What to write for an address, without the login and the query that it may have."""
+    scheme, colon, rest = text.rpartition("://")
+    authority, slash, path = rest.partition("/")
+    where = authority.rpartition("@")[2]
+    plain = f"{scheme}{colon}{where}{slash}{path.partition('?')[0].partition('#')[0]}"
+    reason = f"{shown(plain)} is an address or a path, and a rule is about a whole host"
+    try:
+        parse_rule(where)
+    except BadRule:
+        return BadRule(reason)
+    return BadRule(reason, f"Write {where}.")
 
 
 def judge(target: Target, policy: Policy) -> Verdict:

@@ -85,7 +85,7 @@ def parse_port(port: str, whole: str = "") -> int:
 def shown(text: str) -> str:
     """A value for a message: quoted, printable ASCII, limited in length."""
     quoted = ascii(text)
-    return quoted if len(quoted) <= _SHOWN else f"{quoted[:_SHOWN]}..."
+    return quoted if len(quoted) <= _SHOWN else f"{quoted[:_SHOWN]}...{quoted[-1]}"
 
 
 def split_authority(text: str) -> tuple[str, str | None]:

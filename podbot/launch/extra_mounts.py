@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from podbot.config.models import AppConfig
@@ -12,6 +13,21 @@ from podbot.launch.mount_paths import checked_source, normal_target
 from podbot.launch.types import HostFacts, LaunchRequest
 
 KEY = "sandbox.extra_mounts"
+_OPTIONS = (
+    "rw",
+    "z",
+    "Z",
+    "U",
+    "O",
+    "exec",
+    "noexec",
+    "cached",
+    "delegated",
+    "consistent",
+    "rshared",
+    "rslave",
+    "rprivate",
+)
 
 
 class WantedMount(Frozen):
@@ -50,6 +66,13 @@ def _typed(text: str, origin: str) -> WantedMount:
     source, colon, target = rest.partition(":")
     if text.startswith("type="):  # podman's and docker's long form
         source = ""
+    if source.strip() and re.fullmatch(r"[^:/,]+", target) and target not in _OPTIONS:
+        raise InvalidValue(
+            field="mount",
+            origin=origin,
+            reason=f"the target {target[:80]!r} does not begin with /",
+            hint=f"Write where the sandbox is to have it, such as {source}:/{target}.",
+        )
     if not source.strip() or (colon and not target.startswith("/")) or ":" in target:
         raise InvalidValue(
             field="mount",

@@ -44,8 +44,10 @@ def parse_address(text: str) -> Address:
     """``PORT``, ``HOST:PORT`` or ``[IPV6]:PORT``. Raises AddressUnusable for what is not on loopback."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
-    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
-        raise AddressUnusable(address=text, reason="it is PORT or HOST:PORT")
+    if not (port.isascii() and port.isdigit()):
+        raise AddressUnusable(address=text, reason="that is neither PORT nor HOST:PORT")
+    if len(port) > 5 or int(port) > 65535:
+        raise AddressUnusable(address=text, reason="a port is a number from 0 to 65535")
     host = "127.0.0.1" if host == "localhost" else host
     try:
         loopback = ipaddress.ip_address(host).is_loopback

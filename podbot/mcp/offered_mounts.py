@@ -66,7 +66,8 @@ def offered_mount(word: str, home: str) -> OfferedMount:
         raise _wrong(word, "a mount is HOST, HOST:/PATH, HOST:GLOB or HOST:/PATH:GLOB")
     path = os.path.realpath(home + host[1:] if host == "~" or host.startswith("~/") else host)
     if not os.path.exists(path):
-        raise _wrong(word, f"{path} does not exist", "A path with a colon cannot be mounted: mount its directory.")
+        hint = "A path with a colon cannot be mounted: mount its directory." if ":" in word else "Check the path."
+        raise _wrong(word, f"there is no file or directory {path}", hint)
     if path == "/":
         raise _wrong(word, "it is the whole file system of this host")
     is_directory = os.path.isdir(path)

@@ -27,7 +27,7 @@ class Provoked(NamedTuple):
         """The case as a user would type it."""
         words = [f"{name}={value}" for name, value in self.variables]
         words += ["podbot", *(("--config", "CONFIG") if self.config else ()), *self.argv]
-        text = " ".join(word if " " not in word else f"'{word}'" for word in words)
+        text = " ".join(word if word and " " not in word else f"'{word}'" for word in words)
         return f"{text}, with {' '.join(self.config.split())} in CONFIG" if self.config else text
 
 
@@ -137,4 +137,28 @@ CASES = (
     Provoked(("cp", "/nonexistent", "shop-a:/x"), "/nonexistent", ""),
     Provoked(("cp", "a", "b"), "b", "cp"),
     Provoked(("config", "init", "--force", "--no-such"), "--no-such", ""),
+    Provoked(("--config", "W", *RUN), "W", "flag --config"),
+    Provoked(RUN, "extra_mounts", "line 2", '[sandbox]\nextra_mounts = ["/a:/b"\n\n[agent]\nkind = "claude"\n'),
+    Provoked(RUN, "[agent]", "line 3", '[agent]\nkind = "claude"\n[agent]\nmode = "podbot"\n'),
+    Provoked(RUN, "memory", "line 3", '[sandbox]\nmemory = "2g"\nmemory = "4g"\n'),
+    Provoked(RUN, "[sandbox]", "line 2", 'sandbox.memory = "2g"\n[sandbox]\n'),
+    Provoked(RUN, "value", "line 2", "[sandbox]\nmemory = 4g\n"),
+    Provoked(RUN, "backslash", "line 1", 'image = "C:\\Users\\me"\n'),
+    Provoked(RUN, "text", "line 1", 'image = "x\n'),
+    Provoked(RUN, "image", "line 1", "image: x\n"),
+    Provoked(("run", "podbot.toml"), "podbot.toml", "run"),
+    Provoked(("run", "claude", ""), "word", "run"),
+    Provoked(("run", "aider", "."), "aider", "run"),
+    Provoked((*RUN, "-e", "MY VAR=1"), "MY VAR", "flag -e"),
+    Provoked((*RUN, "-e", "A=1", "-e", "ab+/cd=="), "number 2", "flag -e"),
+    Provoked((*RUN, "--allow", "https://github.com/octo"), "https://github.com/octo", "flag --allow"),
+    Provoked((*RUN, "--mount", "/data:data"), "data", "flag --mount"),
+    Provoked((*RUN, "--branch", "main"), "branch", "flag --branch"),
+    Provoked((*RUN, "--depth", "5"), "workspace.depth", "flag --depth"),
+    Provoked(("run", "claude", "--repo", "https://gitlab.com/a/b"), "gitlab.com", "flag --repo"),
+    Provoked(("run", "claude", "--repo", "https://github.com/octo/hello"), "address", "flag --repo"),
+    Provoked(("mcp", "--http", "80000"), "80000", ""),
+    Provoked(("mcp", "--mount", "/nonexistent"), "/nonexistent", "--mount"),
+    Provoked(("ps", "--filter", "status"), "status", "flag --filter"),
+    Provoked(("completion", "powershell"), "powershell", "argument SHELL"),
 )

@@ -254,7 +254,7 @@ def test_an_answer_that_was_broken_off(capsys: Capture) -> None:
 @pytest.mark.parametrize("argv", [["--log-format", "xml", "ps"], ["ps", "--log-format", "xml"]])
 def test_an_invalid_log_format(argv: list[str], capsys: Capture) -> None:
     assert main(argv) == 2
-    assert "'xml' is neither text nor json" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("'xml' is neither text nor json. Write one of the two.\n")
 
 
 def test_stop_needs_a_name_or_all(capsys: Capture) -> None:

@@ -51,7 +51,7 @@ def said(capfd: Capture, *words: str) -> str:
         (["--token-file", "x"], "only for --http"),
         (["--http", "0.0.0.0:80"], "only loopback"),
         (["--http", "0", "--token-file", "/none"], "/none"),
-        (["--mount", "/none/at/all"], "/none/at/all does not exist"),
+        (["--mount", "/none/at/all"], "there is no file or directory /none/at/all"),
         (["--mount", "/"], "whole file system"),
         (["extra"], "extra"),
     ],

@@ -4,6 +4,8 @@ says what to type.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -99,7 +101,12 @@ def test_an_agent_and_a_path(words: tuple[str, ...], agent: str | None, path: st
         (("octo/nowhere",), "--repo OWNER/NAME"),
         (("https://github.com/octo/hello",), "--repo OWNER/NAME"),
         (("git@github.com:octo/hello.git",), "--repo OWNER/NAME"),
-        (("",), "neither an agent nor a directory"),
+        (("",), "run: a word is empty: perhaps a variable of your shell is not set. Name a directory: `podbot run .`."),
+        (("claude", ""), "Name a directory: `podbot run claude .`."),
+        (
+            ("aider", "."),
+            "opencode. Another program, which the image must have, is started with `podbot run custom . --",
+        ),
         (("-",), "neither an agent nor a directory"),
         (("/a\0b",), "neither an agent nor a directory"),
         (("x" * 500,), "`podbot run -- WORDS…`"),
@@ -120,6 +127,24 @@ def test_the_error_for_any_other_word_says_what_to_type(words: tuple[str, ...], 
     assert len(str(caught.value)) < 500
     assert caught.value.exit_code == 2
     assert caught.value.command == "podbot run"
+
+
+def test_a_file_is_answered_with_its_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("README.md").write_text("")
+    said = "'README.md' is a file, and an agent works on a directory."
+    for words, hint in (
+        (("README.md",), "Name its directory: `podbot run .`."),
+        (("codex", "README.md"), "Name its directory: `podbot run codex .`."),
+    ):
+        with pytest.raises(UsageError) as caught:
+            read(*words)
+        assert str(caught.value) == f"run: {said} {hint}"
+    with pytest.raises(UsageError, match=r"Name its directory in its place: `\.`"):
+        read_operands(["README.md"], options=True)
+    with pytest.raises(UsageError, match="Arguments for the agent follow --"):
+        read("codex", "README.md", "is fine")
+    assert read("codex", ".") == Operands("codex", ".")
 
 
 def test_with_options_before_it_an_image_gets_a_line_to_complete() -> None:

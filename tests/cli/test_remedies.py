@@ -10,6 +10,7 @@ from podbot.cli.app import root
 from podbot.cli.remedies import _ADVICE, paragraph, remedy_of
 from podbot.diagnosis.disk_checks import FREE
 from podbot.engine.podman.image_builder import NO_RANGE_HINT
+from podbot.engine.podman.words import WORDS
 from podbot.errors import (
     AgentNotInImage,
     AlreadyStarted,
@@ -169,17 +170,21 @@ def test_the_librarys_own_remedy_is_kept_in_front() -> None:
     assert (
         remedy_of(near) == "Did you mean image? `podbot docs reference/config` describes every key, with its variable."
     )
-    assert remedy_of(SocketNotFound(path="/s", origin="default")) == (
-        "Check that the path is right and that the engine runs. `podbot doctor` shows what is missing."
+    assert (
+        remedy_of(SocketNotFound(path="/s", origin="default"))
+        == "Check that the path is right and that the engine runs."
     )
 
 
 @pytest.mark.parametrize(
     ("origin", "begin"),
-    [("flag --engine-socket", "Leave it out, so"), ("variable CONTAINER_HOST", "Unset it, so")],
+    [
+        ("flag --engine-socket", "Correct the path, or leave it out: podbot"),
+        ("variable CONTAINER_HOST", "Correct the path, or unset it: podbot"),
+    ],
 )
 def test_an_option_is_left_out_and_a_variable_unset(origin: str, begin: str) -> None:
-    error = SocketNotFound(path="/s", origin=origin, engine_hint="Unset it, so that podbot starts one of its own.")
+    error = SocketNotFound(path="/s", origin=origin, engine_hint=WORDS.start)
     assert remedy_of(error).startswith(begin)
 
 
@@ -256,5 +261,8 @@ def test_allowed_hosts_are_left_out_for_a_port() -> None:
 def test_a_file_that_is_missing_can_be_written_and_one_that_is_not_readable_cannot() -> None:
     missing = ConfigFileNotFound(path="/c.toml", origin="flag --config")
     assert "`podbot --config /c.toml config init`" in remedy_of(missing)
-    there = ConfigFileNotFound(path="/c.toml", origin="flag --config", reason="it is a directory")
-    assert remedy_of(there) == "Name another file, or make this one readable."
+    there = ConfigFileNotFound(path="/c.toml", origin="flag --config", reason=ConfigFileNotFound.DIRECTORY)
+    assert remedy_of(there) == "Name a file in that directory."
+    closed = ConfigFileNotFound(path="/c.toml", origin="flag --config", reason="Permission denied")
+    assert remedy_of(closed) == "Name another file, or make this one readable."
+    assert missing.remedy == "Correct the path."

@@ -72,9 +72,40 @@ def test_a_mount_in_the_file_is_overridden_by_repo(app: Place, capfd: Capture, m
         (["--repo", "https://github.com/octo/shop.git"], "Write octo/shop."),
         (["--repo", "octo/shop", "--branch", "a..b"], "branch (flag --branch): 'a..b' cannot be the name of a branch"),
         (["--repo", "octo/shop", "--depth", "0"], "workspace.depth (flag --depth): it is out of range"),
-        (["--branch", "b", "--workspace", "."], "a repository (for --branch) is required"),
-        (["--depth", "1", "--workspace", "."], "a repository (for --depth) is required"),
-        (["--no-submodules", "--workspace", "."], "a repository (for --no-submodules) is required"),
+        (
+            ["--repo", "https://gitlab.com/a/b.git"],
+            (
+                "repository (flag --repo): https://gitlab.com/a/b.git is on gitlab.com, and podbot clones only from"
+                " github.com (github.server_url). Clone it yourself, `git clone https://gitlab.com/a/b.git ./b`, and"
+                " name its directory with `-w ./b` in place of the repository.\n"
+            ),
+        ),
+        (
+            ["--github-access", "https://gitlab.com/a/b", "--workspace", "."],
+            (
+                "https://gitlab.com/a/b is on gitlab.com, and podbot has tokens only for github.com"
+                " (github.server_url). Write it as owner/name"
+            ),
+        ),
+        (
+            ["--branch", "b", "--workspace", "."],
+            (
+                "branch (flag --branch): it is only for a clone, and no repository is named. Leave it out: the agent"
+                " works on the branch that . has. Or name a repository to clone (`--repo OWNER/NAME`) in place of the"
+                " directory.\n"
+            ),
+        ),
+        (
+            ["--depth", "1", "--workspace", "."],
+            (
+                "workspace.depth (flag --depth): it is only for a clone, and no repository is named. Leave it out. Or"
+                " name a repository to clone (`--repo OWNER/NAME`) in place of the directory.\n"
+            ),
+        ),
+        (
+            ["--no-submodules", "--workspace", "."],
+            "workspace.submodules (flag --no-submodules): it is only for a clone",
+        ),
     ],
 )
 def test_errors_are_reported(app: Place, capfd: Capture, flags: list[str], said: str) -> None:

@@ -108,6 +108,27 @@ def test_what_may_be_a_secret_in_place_of_a_name_is_not_shown(take: Take, pair: 
     assert "s3cret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        (["MY VAR=1"], "'MY VAR' is not a variable's name, which has letters, digits and _ only. Write `-e MY_VAR=…`."),
+        (["A.B-C=1"], "'A.B-C' is not a variable's name, which has letters, digits and _ only. Write `-e A_B_C=…`."),
+        (["c2VjcmV0+/=="], "it (not shown, because it may be a secret) does not begin with a variable's name."),
+        (["X=1", "C2VJ CMV0=="], "number 2 of them (not shown, because it may be a secret) does not begin"),
+        (["my pass=word"], "it (not shown, because it may be a secret) does not begin"),
+        ([f"A {'B' * 40}=1"], "it (not shown, because it may be a secret) does not begin"),
+    ],
+)
+def test_a_name_that_is_none_is_shown_only_if_it_can_be_no_secret(pairs: list[str], said: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        variables(pairs, [], HOST)
+    assert str(caught.value).startswith(f"env (flag -e): {said}")
+
+
+def test_the_proposed_name_is_taken() -> None:
+    assert variables(["MY_VAR=1"], [], HOST).env == {"MY_VAR": "1"}
+
+
 def test_the_advice_about_a_line_holds_for_the_command(tmp_path: os.PathLike[str]) -> None:
     path = os.path.join(tmp_path, "env")
     for text in ("1=x", TOKEN):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from podbot.deadline import Deadline
 from podbot.engine.endpoint import Endpoint, parse_endpoint
+from podbot.engine.podman.rest import DIAL as PODMANS_DIAL
 from podbot.engine.podman.rest import RestEngine, RestLimits
 from podbot.engine.transport import TIMEOUT, Dial, connect, connect_error, shares_processes, ssh_command
 from podbot.errors import ConnectionFailed, PermissionDenied, PodbotError, SocketNotFound, UnsupportedEndpoint
@@ -28,7 +29,7 @@ def remote_command(socket: str) -> list[str]:
     return ["engine", *([f"unix://{socket}"] if socket else [])]
 
 
-DIAL = Dial(remote_command, "Start it.")
+DIAL = Dial(remote_command, "Start it.", others={"other.sock": "That is another's."})
 
 
 def failure(endpoint: Endpoint, deadline: Deadline | None = None) -> PodbotError:
@@ -46,7 +47,25 @@ def test_a_socket_that_is_missing(short_path: str) -> None:
         exc = failure(unix(path))
         assert isinstance(exc, SocketNotFound)
         assert (exc.path, exc.origin) == (path, "variable DOCKER_HOST")
-        assert exc.remedy.startswith("Start it. ")
+        assert exc.remedy == "Start it."
+
+
+def test_a_file_that_is_no_socket(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path):
+        exc = failure(unix(path))
+        assert isinstance(exc, SocketNotFound)
+        assert (exc.path, exc.remedy) == (str(path), "Start it.")
+
+
+def test_a_missing_socket_of_another_program(tmp_path: Path) -> None:
+    assert failure(unix(tmp_path / "other.sock")).remedy == "That is another's."
+
+
+def test_podman_s_words_for_dockers_socket() -> None:
+    endpoint = Endpoint("unix", "flag --engine-socket", path="/nonexistent/docker.sock")
+    with pytest.raises(SocketNotFound, match="That is Docker's, and podbot runs sandboxes with Podman"):
+        connect(endpoint, PODMANS_DIAL)
 
 
 def test_a_socket_that_we_may_not_use(short_path: str) -> None:
@@ -68,12 +87,6 @@ def test_a_socket_without_a_listener(short_path: str) -> None:
     assert isinstance(exc, ConnectionFailed)
     assert exc.endpoint == f"unix://{path}"
     assert "nothing listens" in exc.reason
-
-
-def test_a_file_that_is_not_a_socket(tmp_path: os.PathLike[str]) -> None:
-    path = os.path.join(tmp_path, "file")
-    with open(path, "w", encoding="utf-8"):
-        assert isinstance(failure(unix(path)), ConnectionFailed)
 
 
 def test_a_path_that_is_too_long() -> None:

@@ -80,6 +80,32 @@ def test_a_text_that_is_no_rule_is_refused(text: str) -> None:
         expand([text])
 
 
+@pytest.mark.parametrize(
+    ("text", "shown", "hint"),
+    [
+        ("https://github.com/octo", "https://github.com/octo", "Write github.com."),
+        ("https://example.com:8443/a?token=hunter2#x", "https://example.com:8443/a", "Write example.com:8443."),
+        ("https://me:hunter2@example.com/", "https://example.com/", "Write example.com."),
+        ("example.com/x", "example.com/x", "Write example.com."),
+        ("https://*.example.com", "https://*.example.com", "Write *.example.com."),
+        ("https://[::1]/", "https://[::1]/", "Write [::1]."),
+        ("https:///x", "https:///x", "Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com."),
+    ],
+)
+def test_an_address_is_answered_with_its_host(text: str, shown: str, hint: str) -> None:
+    with pytest.raises(BadRule) as caught:
+        expand([text])
+    assert str(caught.value) == f"'{shown}' is an address or a path, and a rule is about a whole host"
+    assert caught.value.hint == hint
+    if "HOST" not in hint:
+        assert expand([hint.removeprefix("Write ").removesuffix(".")])
+
+
+def test_a_long_text_keeps_its_closing_quote() -> None:
+    with pytest.raises(BadRule, match=r"^'x{79}\.\.\.' "):
+        expand(["x" * 300])
+
+
 def test_an_unknown_set_is_named_with_those_that_exist() -> None:
     with pytest.raises(BadRule, match="'@regs' is not a set of hosts: there are @models, @registries, @github"):
         expand(["@regs"])

@@ -60,6 +60,20 @@ def test_a_malformed_typed_mount(text: str) -> None:
     assert (caught.value.field, caught.value.origin) == ("mount", "LaunchRequest.mounts")
 
 
+def test_a_relative_target_is_named_and_a_mount_is_proposed() -> None:
+    with pytest.raises(InvalidValue) as caught:
+        added(f"{SRC}:data")
+    assert caught.value.reason == "the target 'data' does not begin with /"
+    assert caught.value.hint == f"Write where the sandbox is to have it, such as {SRC}:/data."
+    assert added(f"{SRC}:/data") == (Mount(SRC, "/data"),)
+
+
+@pytest.mark.parametrize("option", ["rw", "Z", "cached"])
+def test_an_option_of_podman_s_is_no_target(option: str) -> None:
+    with pytest.raises(InvalidValue, match="There are no other options"):
+        added(f"{SRC}:{option}")
+
+
 @pytest.mark.parametrize("text", ["", "/a", "/a:b", ":/b", "/a:/b:rw", "/a:/b:ro:ro", "/a:b:/c"])
 def test_a_malformed_configured_mount(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:

@@ -54,7 +54,8 @@ def test_a_mount_is_where_its_links_lead_when_the_server_starts(host: Path) -> N
     [
         ("", "a mount is"),
         (":/x", "a mount is"),
-        ("HERE/none", "does not exist"),
+        ("HERE/none", r"there is no file or directory .*/none\. Check the path\.$"),
+        ("HERE/none:*.py", r"there is no file or directory .*/none\. A path with a colon"),
         ("HERE/shop:a:b", "a mount is"),
         ("HERE/shop:/x:", "a mount is"),
         ("HERE/shop:", "a mount is"),

@@ -138,6 +138,20 @@ def test_addresses_that_are_refused(text: str) -> None:
         parse_address(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("80000", "a port is a number from 0 to 65535"),
+        ("localhost:65536", "a port is a number from 0 to 65535"),
+        ("x", "that is neither PORT nor HOST:PORT"),
+    ],
+)
+def test_what_is_wrong_with_an_address(text: str, reason: str) -> None:
+    with pytest.raises(AddressUnusable) as caught:
+        parse_address(text)
+    assert caught.value.reason == reason
+
+
 def test_an_address_in_use() -> None:
     with listening(Address("127.0.0.1", 0)) as found, pytest.raises(AddressUnusable, match="in use"):
         listening(Address("127.0.0.1", found.getsockname()[1]))

@@ -62,7 +62,8 @@ class RestLimits(Frozen):
 
 REST_LIMITS = RestLimits()
 Connect = Callable[[Endpoint, Dial, Deadline], socket]
-DIAL = Dial(remote=dial_stdio, start=WORDS.start)
+_DOCKER = "That is Docker's, and podbot runs sandboxes with Podman. Unset it: podbot then starts Podman itself."
+DIAL = Dial(remote=dial_stdio, start=WORDS.start, others={"docker.sock": _DOCKER})
 _T = TypeVar("_T")
 # Said of a user who has a range, too, when several containers were created at once.
 _NO_RANGE = "keep-id requires additional UIDs or GIDs"

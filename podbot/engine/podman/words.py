@@ -18,8 +18,7 @@ def _start_refusal(printed: bytes) -> StartRefusal | None:
 WORDS = EngineWords(
     kind="podman",
     name="Podman",
-    start="Unset it, so that podbot starts an engine of its own, or start one there (with systemd:"
-    " `systemctl --user start podman.socket`).",
+    start="Correct the path, or unset it: podbot then starts Podman itself.",
     needs="podbot needs Podman 4 or later there. Choose another endpoint, or set engine_socket.",
     prune="`podman image prune` removes images without a name.",
     pull="podman pull",

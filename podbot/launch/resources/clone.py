@@ -23,6 +23,9 @@ _LONGEST_BRANCH = 244  # bytes; its lock file must still fit into a directory en
 _NO_BRANCH = r"[\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\A[/.-]|[/.]\Z"
 # A token of any kind, even within an address, or truncated.
 _TOKEN = r"(?<![A-Za-z0-9])(?:gh[a-z]_|github_pat_)[A-Za-z0-9]{10}"  # noqa: S105 - a pattern
+_ADDRESS = r"[A-Za-z][A-Za-z0-9+.-]*://|[^/:@]+@[^/:]+:"
+_HOST = r"[a-z0-9.-]+(?::[0-9]+)?\Z"
+_PLAIN_PATH = r"(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99})+/?\Z"
 _FORM = "Write it as owner/name, such as octo/hello."
 _CLONE_FLAGS = ("workspace.depth", "workspace.submodules")
 _REPO = f"{LABEL}.repo"
@@ -73,7 +76,7 @@ def plan_clone(config: AppConfig, request: LaunchRequest) -> ClonePlan | None:
         _check_no_clone_flags(config, request)
         return None
     _check_alone(config, request, request.repo)
-    name = checked_repo(request.repo, str(request.origin("repo"))).rpartition("/")[2]
+    name = checked_repo(request.repo, str(request.origin("repo")), config.github.server_url).rpartition("/")[2]
     if request.branch is not None:
         checked_branch(request.branch, str(request.origin("branch")))
     server = server_of(config.github.server_url)
@@ -99,19 +102,18 @@ def plan(context: Context) -> Part:
     return Part(clone, labels={_REPO: clone.repo}, notes=(note,))
 
 
-def checked_repo(text: str, origin: str) -> str:
-    """``text`` if it is a valid repository name on GitHub. Raises InvalidValue, which never repeats a token."""
+def checked_repo(text: str, origin: str, server_url: str, *, clones: bool = True) -> str:
+    """``text`` if it is a valid repository name on GitHub. Raises InvalidValue, which never repeats a token.
+
+    ``server_url``: the key; a name is proposed for an address on that server only. ``clones``: it is to be cloned.
+    """
     owner, slash, name = text.partition("/")
-    reason = None
+    reason, hint = None, ""
     if re.search(_TOKEN, text):
-        raise InvalidValue(
-            field="repository",
-            origin=origin,
-            reason="it looks like a GitHub token, which does not belong on a command line",
-            hint=f"Revoke that token. {_FORM}",
-        )
-    if "://" in text or text.startswith("git@"):
-        reason = "an address is not a repository's name"
+        reason = "it looks like a GitHub token, which does not belong on a command line"
+        hint = f"Revoke that token. {_FORM}"
+    elif re.match(_ADDRESS, text):
+        reason, hint = _of_address(text, server_url, clones=clones)
     elif not slash or "/" in name:
         reason = f"{text[:80]!r} is not owner/name"
     elif not re.match(_OWNER, owner):
@@ -121,8 +123,51 @@ def checked_repo(text: str, origin: str) -> str:
     elif name.lower().endswith(".git"):
         reason = "no repository's name ends in .git"
     if reason is not None:
-        raise InvalidValue(field="repository", origin=origin, reason=reason, hint=_repo_hint(text))
+        raise InvalidValue(field="repository", origin=origin, reason=reason, hint=hint or _named(text) or _FORM)
     return text
+
+
+def _of_address(text: str, server_url: str, *, clones: bool) -> tuple[str, str]:
+    """Why an address is refused, and what to write; without the login that it may contain."""
+    from urllib.parse import urlsplit
+
+    reason = "an address is not a repository's name"
+    is_url = "://" in text
+    try:
+        parts = urlsplit(text if is_url else "ssh://" + text.replace(":", "/", 1))
+        own, host, port = urlsplit(server_url), (parts.hostname or "").removeprefix("www."), parts.port
+    except ValueError:
+        return reason, _FORM
+    scheme, path = parts.scheme.lower(), parts.path
+    at = host if port in (None, _DEFAULT_PORTS.get(scheme)) else f"{host}:{port}"
+    is_web = scheme in _DEFAULT_PORTS
+    if host == own.hostname and (not is_web or (port or _DEFAULT_PORTS[scheme]) == _port_of(own)):
+        base = own.path.rstrip("/") if is_web else ""
+        return reason, _named(path.removeprefix(base)) or _FORM
+    if not re.match(_HOST, at):
+        return reason, _FORM
+    is_plain = is_web and re.match(_PLAIN_PATH, path)
+    shown = f"{scheme}://{at}{path}" if is_plain else "this address"
+    if not clones:
+        return f"{shown} is on {at}, and podbot has tokens only for {own.hostname} (github.server_url)", _FORM
+    wanted = shown if is_plain else "it"
+    reason = f"{shown} is on {at}, and podbot clones only from {own.hostname} (github.server_url)"
+    return reason, f"Clone {wanted} yourself, and name its directory in place of the repository."
+
+
+def _port_of(url: Any) -> int | None:
+    port: int | None = url.port
+    return port or _DEFAULT_PORTS.get(url.scheme)
+
+
+def _named(path: str) -> str:
+    """A remedy with the owner and the name at the beginning of ``path``, if both are valid; or empty."""
+    parts = [part for part in re.sub(r"(?s)[?#].*", "", path).split("/") if part][:2]
+    if len(parts) == 2:
+        name = re.sub(r"\.git\Z", "", parts[1], flags=re.IGNORECASE)
+        if re.match(_OWNER, parts[0]) and re.match(_NAME, name) and name not in (".", ".."):
+            return f"Write {parts[0]}/{name}."
+    return ""
 
 
 def checked_branch(text: str, origin: str) -> str:
@@ -180,12 +225,16 @@ def _check_alone(config: AppConfig, request: LaunchRequest, repo: str) -> None:
 
 def _check_no_clone_flags(config: AppConfig, request: LaunchRequest) -> None:
     """Without a repository, refuse flags that are for one and a source that needs one."""
-    hint = "Name a repository to clone, or leave that out."
-    if request.branch is not None:
-        raise MissingRequired(field=f"a repository (for {request.origin('branch').detail})", hint=hint)
-    for key in _CLONE_FLAGS:
-        if (origin := config.origin(key)).kind == "flag":
-            raise MissingRequired(field=f"a repository (for {origin.detail})", hint=hint)
+    for key in ("branch", *_CLONE_FLAGS):
+        is_branch = key == "branch"
+        origin = request.origin(key) if is_branch else config.origin(key)
+        if request.branch is not None if is_branch else origin.kind == "flag":
+            hint = "Name a repository to clone, or leave it out."
+            if request.trusted_workspace:
+                why = f": the agent works on the branch that {config.workspace.host_path} has" if is_branch else ""
+                hint = f"Leave it out{why}. Or name a repository to clone in place of the directory."
+            reason = "it is only for a clone, and no repository is named"
+            raise InvalidValue(field=key, origin=str(origin), reason=reason, hint=hint)
     if config.workspace.source != "github_clone":
         return
     if config.workspace.host_path:
@@ -222,14 +271,3 @@ def _directory(config: AppConfig, name: str) -> str:
             hint="Choose a directory of the sandbox such as /work.",
         )
     return f"{base}/{name}"
-
-
-def _repo_hint(text: str) -> str:
-    """A remedy that suggests the repository in a pasted address; its parts are checked before they are repeated."""
-    path = re.sub(r"\A(?:[a-z+]+://[^/]*/|git@[^:/]*:)|[?#].*", "", text, flags=re.DOTALL)
-    parts = [part for part in path.split("/") if part][:2]
-    if len(parts) == 2:
-        name = re.sub(r"\.git\Z", "", parts[1], flags=re.IGNORECASE)
-        if re.match(_OWNER, parts[0]) and re.match(_NAME, name) and name not in (".", ".."):
-            return f"Write {parts[0]}/{name}."
-    return _FORM

@@ -140,12 +140,7 @@ def _check(texts: tuple[str, ...], origin: str) -> None:
         try:
             expand((text,))
         except BadRule as exc:
-            raise InvalidValue(
-                field="network.allow",
-                origin=origin,
-                reason=str(exc),
-                hint="Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com.",
-            ) from None
+            raise InvalidValue(field="network.allow", origin=origin, reason=str(exc), hint=exc.hint) from None
 
 
 def _behind_the_gateway(config: AppConfig, keys: tuple[HeldKey, ...]) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class TokenPlan(ResourcePlan):
 
 def plan(context: Context) -> Part:
     """The token, its directory and the askpass program. Raises ConfigError subclasses."""
-    repo = repository(context.request, context.workspace.clone)
+    repo = repository(context.config, context.request, context.workspace.clone)
     if repo is None:
         _check_no_source(context.config)
         return Part(labels={_ACCESS: ""})
@@ -120,7 +120,7 @@ def _unused_permissions(config: AppConfig, token: TokenPlan) -> tuple[str, ...]:
     return (f"github.permissions ({origin}) has no effect: only an App's token can be limited",)
 
 
-def repository(request: LaunchRequest, clone: ClonePlan | None) -> str | None:
+def repository(config: AppConfig, request: LaunchRequest, clone: ClonePlan | None) -> str | None:
     """The one repository for which the session gets a token: its clone's, or the one that the operator named.
 
     A mounted workspace's git configuration is not read, because anyone may have written it.
@@ -129,7 +129,7 @@ def repository(request: LaunchRequest, clone: ClonePlan | None) -> str | None:
     if asked is None:
         return clone.repo if clone is not None else None
     origin = request.origin("github_access")
-    checked_repo(asked, str(origin))
+    checked_repo(asked, str(origin), config.github.server_url, clones=False)
     if clone is not None:
         raise IllegalCombination(
             field="repository",

@@ -174,8 +174,11 @@ def test_a_host_path_without_effect_is_reported() -> None:
     ],
 )
 def test_a_flag_for_clones_without_a_repository(request_: LaunchRequest, origins: dict[str, Origin], flag: str) -> None:
-    with pytest.raises(MissingRequired, match=rf"a repository \(for {flag}\)"):
+    with pytest.raises(
+        InvalidValue, match=r"it is only for a clone, and no repository is named\. Leave it out"
+    ) as raised:
         plan_session(config(origins=origins), request_, facts())
+    assert raised.value.origin in (flag, f"flag {flag}")
 
 
 def test_the_files_keys_for_clones_do_not_affect_a_mount() -> None:
@@ -244,9 +247,13 @@ def refused(check: Callable[[str, str], str], text: str) -> InvalidValue | None:
     return None
 
 
+def on_github(text: str, origin: str) -> str:
+    return checked_repo(text, origin, "https://github.com")
+
+
 @given(OWNERS, NAMES)
 def test_a_repository_s_name(owner: str, name: str) -> None:
-    assert checked_repo(f"{owner}/{name}", "the caller") == f"{owner}/{name}"
+    assert on_github(f"{owner}/{name}", "the caller") == f"{owner}/{name}"
     made = plan(request=LaunchRequest(repo=f"{owner}/{name}"))
     assert resource(made, ClonePlan).directory == f"/work/{name}"
 
@@ -261,14 +268,14 @@ def test_a_repository_s_name(owner: str, name: str) -> None:
 )  # fmt: skip
 def test_invalid_repository_names(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        checked_repo(text, "the caller")
+        on_github(text, "the caller")
     assert caught.value.origin == "the caller"
     assert "Write octo/" in caught.value.hint or "owner/name" in caught.value.hint
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_name_or_an_error(text: str) -> None:
-    refusal = refused(checked_repo, text)
+    refusal = refused(on_github, text)
     if refusal is None:
         assert set(text) <= {*string.ascii_letters, *string.digits, *"._-/"}
     else:
@@ -278,16 +285,70 @@ def test_any_text_is_a_name_or_an_error(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "https://github.com/octo/shop", "https://github.com/octo/shop.git", "http://ghe.example/octo/shop/",
+        "https://github.com/octo/shop", "https://github.com/octo/shop.git", "https://www.github.com/octo/shop/",
+        "HTTPS://GitHub.com:443/octo/shop", "user@github.com:octo/shop",
         "https://github.com/octo/shop/tree/main?x#y", "git@github.com:octo/shop.git", "ssh://git@github.com/octo/shop",
         "octo/shop.git", "https://user:pw@github.com/octo/shop", "octo/shop/tree/main",
     ],
 )  # fmt: skip
 def test_a_pasted_address_gets_a_hint(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
-        checked_repo(text, "the caller")
+        on_github(text, "the caller")
     assert caught.value.hint == "Write octo/shop."
     assert "pw" not in str(caught.value)
+
+
+CLONE_IT = "Clone it yourself, and name its directory in place of the repository."
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "hint"),
+    [
+        ("https://gitlab.com/a/b", "gitlab.com", CLONE_IT.replace("it", "https://gitlab.com/a/b", 1)),
+        ("https://u:hunter2@gitlab.com/a/b.git", "gitlab.com", CLONE_IT.replace("it", "https://gitlab.com/a/b.git", 1)),
+        ("https://github.com@gitlab.com/a/b", "gitlab.com", CLONE_IT.replace("it", "https://gitlab.com/a/b", 1)),
+        (
+            "https://github.com.example/a/b",
+            "github.com.example",
+            CLONE_IT.replace("it", "https://github.com.example/a/b", 1),
+        ),
+        ("https://github.com:8443/a/b", "github.com:8443", CLONE_IT.replace("it", "https://github.com:8443/a/b", 1)),
+        (
+            "https://gitlab.com/a/b?private_token=hunter2",
+            "gitlab.com",
+            CLONE_IT.replace("it", "https://gitlab.com/a/b", 1),
+        ),
+        ("https://gitlab.com/a/b;$(id)", "gitlab.com", CLONE_IT),
+        ("git@gitlab.com:a/b.git", "gitlab.com", CLONE_IT),
+        ("ssh://git@gitlab.com/a/b", "gitlab.com", CLONE_IT),
+        ("me@gitlab.com:a/b", "gitlab.com", CLONE_IT),
+        ("git://example.com/a/b", "example.com", CLONE_IT),
+    ],
+)
+def test_no_repository_is_proposed_for_an_address_on_another_server(text: str, host: str, hint: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        on_github(text, "the caller")
+    assert caught.value.hint == hint
+    assert caught.value.reason.endswith(f" is on {host}, and podbot clones only from github.com (github.server_url)")
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["https://[::1/a/b", "https:///a/b", "https://github.com:x/a/b", "file:///a/b"])
+def test_an_address_without_a_server_gets_the_form(text: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        on_github(text, "the caller")
+    assert caught.value.hint == "Write it as owner/name, such as octo/hello."
+
+
+def test_the_server_is_the_configured_one() -> None:
+    for server in ("https://ghe.example", "https://ghe.example:443/", "https://ghe.example/"):
+        for text in ("https://ghe.example/octo/shop", "git@ghe.example:octo/shop.git"):
+            with pytest.raises(InvalidValue, match=r"Write octo/shop\."):
+                checked_repo(text, "the caller", server)
+    with pytest.raises(InvalidValue, match=r"Write octo/shop\."):
+        checked_repo("https://ghe.example/git/octo/shop", "the caller", "https://ghe.example/git")
+    with pytest.raises(InvalidValue, match=r"is on github\.com, and podbot clones only from ghe\.example"):
+        checked_repo("https://github.com/octo/shop", "the caller", "https://ghe.example")
 
 
 def git_takes(name: str) -> bool:
