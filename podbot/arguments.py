@@ -91,6 +91,7 @@ def _hints(owner: Any) -> Mapping[str, Any]:
     return {name: eval(text, {}, names) for name, text in written.items()}  # noqa: S307 - podbot's own annotations
 
 
+@functools.cache
 def _alternatives(expected: Any) -> tuple[Any, ...]:
     return get_args(expected) if get_origin(expected) in (Union, types.UnionType) else (expected,)
 
@@ -100,6 +101,8 @@ def _check(call: str, name: str, expected: Any, value: object, *, secret: bool =
 
     ``secret``: no message repeats the value.
     """
+    if expected is type(value) and not isinstance(value, Frozen):
+        return
     lists = [one for one in _alternatives(expected) if _is_list(one)]
     if not _accepts(expected, value):
         secret = secret or _may_be_secret(expected)
@@ -122,6 +125,8 @@ def _accepts(expected: Any, value: object) -> bool:
 
 
 def _is_a(kind: Any, value: object) -> bool:
+    if kind is type(value):
+        return True
     plain: Any = get_origin(kind) or kind
     if plain is Literal:
         return value in get_args(kind)
@@ -145,6 +150,7 @@ def _is_instance(value: object, kind: type) -> bool:
         return True
 
 
+@functools.cache
 def _is_list(kind: Any) -> bool:
     """Whether it is a list, a tuple, a set or what a caller may pass for one, of one kind of items."""
     plain, args = get_origin(kind), get_args(kind)
