@@ -80,7 +80,7 @@ MISTAKES = (
     Mistake("exec -w /nosuch RUNS true", "/nosuch", "Name a directory"),
     Mistake("exec -u nosuch RUNS true", "user nosuch", "/etc/passwd"),
     # the engine
-    Mistake("ps", "/nosuch.sock (variable CONTAINER_HOST)", "or unset it", (("CONTAINER_HOST", "unix:///nosuch.sock"),)),
+    Mistake("ps", "/nosuch.sock (variable CONTAINER_HOST)", "unset it", (("CONTAINER_HOST", "unix:///nosuch.sock"),)),
     Mistake(
         "ps",
         "nosuch.invalid:1 (variable CONTAINER_HOST)",
