@@ -5,9 +5,9 @@ from __future__ import annotations
 from e2e.integrations.podman_source import as_sources, as_stanzas
 
 LINES = """# deb http://archive.example/debian bookworm main
-deb [signed-by=/keys/debian.gpg trusted=yes] http://archive.example/debian bookworm main contrib
+deb [ signed-by=/keys/debian.gpg trusted=true allow-insecure=yes ] http://archive.example/debian bookworm main contrib
 deb	http://archive.example/debian-security bookworm-security main
-deb http://archive.example/debian bookworm/updates main
+deb [trusted=yes] http://archive.example/debian bookworm/updates main
 deb-src http://archive.example/debian bookworm main
 deb http://other.example cloud-sdk-bookworm main
 deb http://other.example trixie main
@@ -18,6 +18,7 @@ URIs: http://archive.example/debian
 Suites: bookworm bookworm-updates
 Components: main
 Trusted: yes
+Allow-Insecure: yes
 Signed-By: /keys/debian.gpg
 
 Types: deb
@@ -34,7 +35,7 @@ Components: main
 
 def test_of_lines_those_of_this_debian_whose_signature_is_verified() -> None:
     assert as_sources(LINES).splitlines() == [
-        "deb-src [signed-by=/keys/debian.gpg ] http://archive.example/debian bookworm main contrib",
+        "deb-src [signed-by=/keys/debian.gpg] http://archive.example/debian bookworm main contrib",
         "deb-src	http://archive.example/debian-security bookworm-security main",
         "deb-src http://archive.example/debian bookworm/updates main",
     ]

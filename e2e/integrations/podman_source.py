@@ -90,7 +90,13 @@ def private_apt(place: Path) -> list[str]:
 def as_sources(lines: str) -> str:
     """The lines ``deb`` of this Debian, as ``deb-src``. None is trusted without a signature."""
     found = [line for line in lines.splitlines() if re.match(r"deb\s", line) and of_this_debian(line)]
-    return "".join(re.sub(r"\btrusted=yes\b", "", line).replace("deb", "deb-src", 1) + "\n" for line in found)
+    return "".join(re.sub(r"\[[^]]*\] *", _signed_by, line).replace("deb", "deb-src", 1) + "\n" for line in found)
+
+
+def _signed_by(options: re.Match[str]) -> str:
+    """Of a line's options only the key: others can switch the check of its signature off."""
+    kept = [word for word in options[0].strip("[] ").split() if word.startswith("signed-by=")]
+    return f"[{kept[0]}] " if kept else ""
 
 
 def as_stanzas(text: str) -> str:
@@ -98,7 +104,7 @@ def as_stanzas(text: str) -> str:
     kept = []
     for stanza in re.split(r"\n\s*\n", text.strip()):
         if re.search(r"(?im)^Types:.*\bdeb\b", stanza) and of_this_debian(stanza):
-            made = re.sub(r"(?im)^Trusted:.*\n?", "", stanza)
+            made = re.sub(r"(?im)^(Trusted|Allow-[a-z-]+):.*\n?", "", stanza)
             kept.append(re.sub(r"(?im)^Types:.*$", "Types: deb-src", made))
     return "\n\n".join(kept) + "\n"
 

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 
-LIMIT = 30  # seconds in all
+LIMIT = 60  # seconds in all
 
 
 def main(kind: str, endpoint: str, container: str, exec_id: str) -> None:
@@ -21,9 +21,13 @@ def main(kind: str, endpoint: str, container: str, exec_id: str) -> None:
     from podbot.api.engines import revived
     from podbot.engine.endpoint import EngineRef
     from podbot.execution.engine_command import end_left_command
+    from podbot.session.killed import until_done
 
-    with contextlib.closing(revived(EngineRef(endpoint, kind), os.environ)) as engine:
-        end_left_command(engine, container, exec_id)
+    def end() -> None:
+        with contextlib.closing(revived(EngineRef(endpoint, kind), os.environ)) as engine:
+            end_left_command(engine, container, exec_id)
+
+    until_done(end)
 
 
 if __name__ == "__main__":

@@ -307,10 +307,11 @@ class Engine(Protocol):
     def stop(self, container: str, *, seconds: int) -> None: ...
 
     def clear(self, name: str, container: str, since: float) -> None:
-        """Remove what the engine has of a container that it does not list, because it was killed while it made it.
+        """Remove what is left of a container that the engine does not list: the engine was killed while it created or
+        started it.
 
-        ``container``: its id, or empty if that is unknown. What is called ``name`` but is older than ``since`` (seconds
-        since 1970) is another's. Raises ContainerError subclasses.
+        ``container``: its id, or empty if that is unknown. Storage called ``name`` that is older than ``since``, in
+        seconds since 1970, belongs to somebody else. Raises ContainerError subclasses.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable
 from signal import SIGTERM
 
 from podbot.engine.port import Engine, ExecState, Size, StartRefusal
@@ -16,6 +17,7 @@ from podbot.errors import (
     EngineGone,
     ExecFailed,
     HealthCheckFailed,
+    RequestFailed,
     SandboxDied,
     SocketNotFound,
 )
@@ -220,13 +222,35 @@ class EngineCommand:
         return SandboxDied(container=self._container, reason=reason)
 
 
-def end_left_command(engine: Engine, container: str, exec_id: str, limits: TimeLimits = TIME_LIMITS) -> None:
-    """End a command whose podbot is gone. Its start may not be over, so a command that does not run is looked at again
-    for ``limits.kill`` seconds.
+def end_left_command(
+    engine: Engine,
+    container: str,
+    exec_id: str,
+    limits: TimeLimits = TIME_LIMITS,
+    *,
+    start: float = 10.0,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """End a command whose podbot is gone: TERM, then KILL.
+
+    ``start``: for how many seconds a start that is not over may last; Podman does not distinguish a command that has
+    not been started from one that has ended. Raises CommandSurvived, and ContainerError subclasses if the engine does
+    not answer; then it may be called again.
     """
-    command = EngineCommand(engine, container, exec_id, "", limits)
-    if within(limits.kill, command.is_running):
-        terminated(command, limits)
+    until = clock() + start
+    while clock() <= until:
+        try:
+            state = engine.exec_inspect(exec_id)
+        except RequestFailed as exc:
+            if exc.status == 404:
+                return
+            raise
+        if state.running:
+            if not terminated(EngineCommand(engine, container, exec_id, "", limits), limits):
+                raise CommandSurvived(container=container, command="a command of a killed podbot")
+            return
+        sleep(_LOOKS[-1])
 
 
 def check_alive(engine: Engine, container: str, cause: str, witness: Witness) -> None:

@@ -39,7 +39,7 @@ def terminal_variables(host: Mapping[str, str], default: str = "") -> tuple[dict
     term = found.get("TERM", default)
     if not term:
         return found, ()
-    choices = term_choices(term)
+    choices = tuple(name for name in term_choices(term) if name.isascii())  # what is not UTF-8 no guest can be sent
     found["TERM"] = next((name for name in choices if name in KNOWN), term)
     return found, choices
 

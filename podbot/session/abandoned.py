@@ -63,8 +63,6 @@ def remove_abandoned(
             return  # another podbot has removed or kept both already, and reported it
         with reporting(environ, directory.record, emit) as told:
             end_abandoned(engine, environ, container, directory, told, scanner=scanner)
-        if container.state == "created":
-            clear_unlisted(engine, replace(directory.record, container=container.id))
 
 
 def end_abandoned(
@@ -85,6 +83,8 @@ def end_abandoned(
         report_left(directory.path, emit, scanner=scanner)
         return
     remove_sandbox(engine, container.id, container.name, ended=lambda: end_stuck(directory.record, emit))
+    if container.state == "created":
+        clear_unlisted(engine, replace(directory.record, container=container.id))
     forget_files(environ, container.name, container.labels.get(f"{LABEL}.created", ""))
     directory.move("gone")
     text = f"removed the sandbox {container.name}, which was left behind when its podbot was killed"

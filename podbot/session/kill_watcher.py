@@ -1,5 +1,5 @@
 """A process that waits for podbot's end and, if podbot was killed, has the rest of its session removed (``killed``), or
-the command ended that the engine runs for it (``killed_exec``).
+ends the command that the engine runs for it.
 
 It is a shell that waits on a pipe from podbot. podbot writes a line when the session or the command is over; a podbot
 that was killed does not, and the shell starts a helper program in Python.

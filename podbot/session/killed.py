@@ -42,7 +42,7 @@ class EndLimits(NamedTuple):
 
     own: float = 4.0
     removal: float = 0.5
-    creation: float = 1.5
+    creation: float = 5.0
 
 
 END_LIMITS = EndLimits()
@@ -109,13 +109,13 @@ def remove_left(
             if container is None:
                 end_stuck(directory.record, told)
                 remove_network(engine, record.session)
+                if record.state == "creating":
+                    clear_unlisted(engine, directory.record)
                 forget_files(environ, record.session, record.created)
                 directory.move("gone")
                 report_left(path, told)
             else:
                 end_abandoned(engine, environ, container, directory, told)
-        if record.state == "creating" and not directory.has_container:
-            clear_unlisted(engine, directory.record)
         untold = [event for event in events if event.level in ("notice", "warning") and event.kind != "session.removed"]
         if untold:
             directory.leave(untold)

@@ -143,7 +143,11 @@ def _forget(engine: Engine, environ: Mapping[str, str], path: str, emit: Emit, s
             end_stuck(left.record, emit)
             remove_network(engine, os.path.basename(path))
             if before is not None and before.state == "creating":
-                clear_unlisted(engine, before)
+                try:
+                    clear_unlisted(engine, before)
+                except ContainerError as exc:  # it would come again with every command
+                    text = f"what the engine has of the session {before.session} could not be removed: {exc.message}"
+                    emit(Event("warning", "session.not_removed", text, {"session": before.session}))
             forget_files(environ, os.path.basename(path), left.record.created)
             if left.has_container:
                 left.move("gone")

@@ -10,7 +10,7 @@ import pytest
 from podbot.deadline import Sooner
 from podbot.engine.port import ExecState, Size
 from podbot.engine.transport import SocketStream
-from podbot.errors import EngineGone
+from podbot.errors import CommandSurvived, EngineGone, RequestFailed
 from podbot.exec_spec import ExecSpec
 from podbot.execution.engine_command import end_left_command
 from podbot.execution.engine_start import EngineStart
@@ -79,19 +79,65 @@ class Late(FakeEngine):
         return super().exec_inspect(exec_id)
 
 
+LONG = replace(TIME_LIMITS, term=HANG, kill=HANG, shell=HANG)
+
+
+class Clock:
+    """It goes on while podbot waits."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def time(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def end_left(engine: FakeEngine, exec_id: str, start: float = 10.0) -> float:
+    """Seconds that podbot waited."""
+    clock = Clock()
+    end_left_command(engine, SESSION, exec_id, LONG, start=start, clock=clock.time, sleep=clock.sleep)
+    return clock.now
+
+
 def test_a_command_that_was_left_is_ended_also_if_its_start_was_not_over() -> None:
     engine = Late()
     made(engine, SESSION)
     exec_id = engine.exec_create(SESSION, ExecSpec(("sleep", "1000")))
-    end_left_command(engine, SESSION, exec_id, replace(TIME_LIMITS, term=HANG, kill=HANG, shell=HANG))
+    end_left(engine, exec_id)
     engine.stream.close()
     assert engine.asked > 3
     assert not engine.exec_inspect(exec_id).running
 
 
-def test_a_command_that_has_ended_gets_no_signal() -> None:
+def test_a_command_that_does_not_start_gets_no_signal() -> None:
     engine = FakeEngine()
     made(engine, SESSION)
     exec_id = engine.exec_create(SESSION, ExecSpec(("true",)))
-    end_left_command(engine, SESSION, exec_id, replace(TIME_LIMITS, kill=0))
+    assert end_left(engine, exec_id) >= 10.0
     assert [call for call in engine.calls if call[0] in ("exec_create", "exec_start")] == [("exec_create", SESSION)]
+
+
+def test_a_command_whose_container_is_gone_has_ended() -> None:
+    engine = FakeEngine()
+    missing = RequestFailed(operation="inspect an exec session", status=404, reason="no such exec session")
+    engine.fail("exec_inspect", missing)
+    assert end_left(engine, "e") == 0
+
+
+def test_an_engine_that_does_not_answer_is_asked_again_and_a_command_that_survives_is_an_error() -> None:
+    engine = FakeEngine()
+    made(engine, SESSION)
+    exec_id = engine.exec_create(SESSION, ExecSpec(("sleep", "1000")))
+    stream = engine.exec_start(exec_id, tty=False, size=None)
+    gone = EngineGone(endpoint=engine.endpoint, reason="no whole answer")
+    engine.fail("exec_inspect", gone)
+    with pytest.raises(EngineGone):
+        end_left(engine, exec_id)
+    engine.fail("exec_create", gone, times=None)  # as of the `kill` inside
+    engine.fail("processes", gone, times=None)
+    with pytest.raises(CommandSurvived):
+        end_left_command(engine, SESSION, exec_id, replace(TIME_LIMITS, term=0, kill=0))
+    stream.close()

@@ -74,3 +74,10 @@ def test_an_agent_gets_a_chosen_term_unless_the_operator_passes_it(request_, val
     if request_.tty:
         assert command.env["TERM"] == ("xterm-256color" if chosen else "xterm-kitty")
         assert command.env["TERM_PROGRAM"] == "kitty"
+
+
+@pytest.mark.parametrize(("term", "inside"), [("x\udcff", "xterm-256color"), ("tmux-\udc80", "tmux-256color")])
+def test_a_term_that_no_guest_can_be_sent_is_no_choice(term: str, inside: str) -> None:
+    """The guest would refuse the command, and the engine run it."""
+    found, choices = terminal_variables({"TERM": term})
+    assert found["TERM"] == choices[0] == inside

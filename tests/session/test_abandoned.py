@@ -192,6 +192,22 @@ def test_clean_up_continues_when_a_token_cannot_be_removed(place: Place) -> None
     assert place.kinds() == ["container.kept"]
 
 
+@pytest.mark.parametrize("started", [False, True])
+def test_what_the_engine_does_not_list_of_a_start_is_cleared_before_the_session_is_forgotten(
+    place: Place, *, started: bool
+) -> None:
+    """Otherwise nobody would try it again."""
+    engine = FakeEngine()
+    abandoned(engine, place, started=started)
+    with session_directory(place.directory(), engine.endpoint) as directory:
+        in_state(directory, "running" if started else "creating")
+    engine.fail("clear", RemoveFailed(container=SESSION, reason="busy"))
+    report_orphans(engine, place.environ, place.events.append)
+    assert (sessions(place.environ) == []) is started
+    report_orphans(engine, place.environ, place.events.append)
+    assert [name for name, _, _ in engine.cleared] == ([] if started else [SESSION])
+
+
 def test_one_that_cannot_be_removed_is_reported(place: Place) -> None:
     engine = FakeEngine()
     abandoned(engine, place)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from podbot.engine.port import ContainerInfo
-from podbot.errors import EngineGone, StopFailed
+from podbot.errors import EngineGone, RemoveFailed, StopFailed
 from podbot.launch.resources.guard import GuardPlan
 from podbot.places import private_dir
 from podbot.session.container_processes import first_process
@@ -262,8 +262,16 @@ def test_what_the_engine_does_not_list_of_a_start_is_cleared(
     write_record(place.directory("left"), record)
     clean(engine, place, record)
     began = datetime(2026, 11, 30, 19, 52, 18, 500000, UTC).timestamp()
-    assert engine.cleared == [("left", "1" * 64, began)]
+    assert engine.cleared == [("left", f"{1:064x}" if was_made else "1" * 64, began)]
     assert (engine.by_name, sessions(place.environ)) == ({}, [])
+
+
+def test_after_a_failure_it_is_cleared_again(engine: FakeEngine, place: Place) -> None:
+    record = killed(engine, place, "creating")
+    engine.fail("clear", RemoveFailed(container="left", reason="busy"), times=2)
+    until_done(lambda: clean(engine, place, record), pauses=(0.0, 0.0, 0.0))
+    assert len(engine.cleared) == 1
+    assert sessions(place.environ) == []
 
 
 @pytest.mark.parametrize("state", ["running", "stopped"])

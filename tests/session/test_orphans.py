@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from podbot.engine.port import ContainerInfo
-from podbot.errors import ContainerNotFound, EngineGone, NotOurs
+from podbot.errors import ContainerNotFound, EngineGone, NotOurs, RemoveFailed
 from podbot.events import Event
 from podbot.session.directory import remove_directory, session_directory, sessions
 from podbot.session.flags import ENDING, is_live
 from podbot.session.orphans import await_own_end, is_ours, our_container, report_orphans
-from podbot.session.record import SessionRecord
+from podbot.session.record import SessionRecord, State
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, in_state, kept, labels, made, orphaned
 
@@ -160,6 +160,25 @@ def test_the_next_command_clears_what_the_engine_does_not_list_of_a_start(
     report_orphans(engine, place.environ, place.events.append)
     assert engine.cleared == [("left", f"{1:064x}" if was_made else "", math.inf)]
     assert (engine.by_name, sessions(place.environ)) == ({}, [])
+
+
+def test_what_cannot_be_cleared_is_said_once_and_forgotten(engine: FakeEngine, place: Place) -> None:
+    """Otherwise every command would fail, until somebody removes the directory."""
+    with session_directory(place.directory("left"), engine.endpoint) as directory:
+        in_state(directory, "creating")
+    engine.fail("clear", RemoveFailed(container="left", reason="busy"), times=None)
+    for _ in range(2):
+        report_orphans(engine, place.environ, place.events.append)
+    assert place.kinds() == ["session.not_removed"]
+    assert sessions(place.environ) == []
+
+
+@pytest.mark.parametrize("state", ["running", "stopped"])
+def test_nothing_is_cleared_of_a_session_that_had_started(engine: FakeEngine, place: Place, state: State) -> None:
+    with session_directory(place.directory("left"), engine.endpoint) as directory:
+        in_state(directory, state)
+    report_orphans(engine, place.environ, place.events.append)
+    assert engine.cleared == []
 
 
 def test_another_engines_sessions_are_ignored(engine: FakeEngine, place: Place) -> None:

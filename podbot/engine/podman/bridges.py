@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 
 _PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
@@ -19,6 +18,8 @@ _NAMESPACE = r" link-netns (netns-[0-9a-f-]{36})\b"  # as Podman calls them
 
 def _ip(words: Sequence[str]) -> str:
     """The output of ``ip``; empty if it fails."""
+    import subprocess  # imported here: it takes 6 ms, and few commands find something to remove
+
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         command = [shutil.which("ip", path=_PATH) or "ip", *words]
         return subprocess.run(

@@ -86,7 +86,7 @@ class Ending(Frozen):
     monitored: Callable[[Life], bool] = _is_monitored
     lives: Callable[[int], bool] = leftovers.lives
     alive: Callable[[], Mapping[str, int]] = leftovers.alive
-    delete: Callable[[str, str], None] = leftovers.delete
+    delete: Callable[..., None] = leftovers.delete
     runtimes: tuple[str, ...] = ()
 
     def settled(self, container: Container) -> bool:

@@ -189,8 +189,10 @@ def kill_first(
             os.close(handle)
 
 
-def delete(runtime: str, container: str) -> None:
+def delete(runtime: str, container: str, directory: str = "") -> None:
     """Delete the runtime's record of ``container`` with its control groups. Never raises.
+
+    ``directory``: where the record is; otherwise the runtime's default, which depends on its environment.
 
     Podman deletes it of those that it knows to run; of another, its next start fails ("container with given ID already
     exists", Podman 4.3 with runc 1.1). Without --force the runtime refuses while a started container's process runs; of
@@ -202,7 +204,7 @@ def delete(runtime: str, container: str) -> None:
         return
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         subprocess.run(
-            [runtime, "delete", container],
+            [runtime, *(("--root", directory) if directory else ()), "delete", container],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=10,

@@ -1,4 +1,4 @@
-"""What Podman (4.3.1) leaves of a container, and does not list, if it is killed at the wrong moment.
+"""What Podman (4.3.1) leaves of a container, and does not list, if its service or the monitor is killed.
 
 While it creates one: the container's storage, whose name no container can have then. While it starts one: the monitor,
 and a child of that, a process of the OCI runtime's that would become the container's first one and waits to be told so.
@@ -12,35 +12,60 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from podbot.engine.podman.leftovers import PROC, delete, is_id
 from podbot.engine.podman.mapping import check_removed, refusal
-from podbot.engine.podman.networks import Call
 from podbot.engine.podman.request_text import quote
 from podbot.engine.podman.rest_answers import seconds
+
+if TYPE_CHECKING:
+    from podbot.engine.podman.networks import Call
 
 _MONITOR = b"conmon"
 _OWN = 1.0  # seconds for a monitor to end by itself
 _LOOK = 0.05
+_CREATION = 1.0  # seconds: longer than what is being created has storage, and is not listed
 _RUNTIMES = ("runc", "crun")
 
 
-def clear(call: Call, name: str, container: str, since: float, *, here: bool) -> None:
-    """See ``Engine.clear``. ``here``: the engine's processes are on this host.
+def clear(
+    call: Call,
+    name: str,
+    container: str,
+    since: float,
+    *,
+    on_this_host: Callable[[str], None],
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """See ``Engine.clear``. ``on_this_host``: :func:`clear_processes` if the engine's processes are here.
 
-    Raises the errors of ``mapping.refusal``, and one of ``rest_answers.MISSHAPEN`` for an unexpected response.
+    Storage is removed if it is still there a second later: that of every container is, for a moment, while it is
+    created, which takes less than 0.1 s. Raises the errors of ``mapping.refusal``, and one of
+    ``rest_answers.MISSHAPEN`` for an unexpected response.
     """
-    response = call("GET", "/containers/json?all=true&external=true")
-    if response.status >= 300:
-        raise refusal("list containers", response)
-    for ident in storage(response.json(), name, container, since):
+    found = _storage(call, name, container, since)
+    if found:
+        sleep(_CREATION)
+        found = [ident for ident in _storage(call, name, container, since) if ident in found]
+    for ident in found:
         response = call("DELETE", f"/containers/{quote(ident)}?force=true")
         if response.status != 404:
             check_removed(response, name)
-    if here:
-        end_monitors(container)
-        delete_record(container, runtime_directories(os.environ, os.getuid()))
+    on_this_host(container)
+
+
+def clear_processes(container: str) -> None:
+    """End a removed container's monitor, and delete the runtime's record. ``container``: a whole id, or nothing is."""
+    end_monitors(container)
+    delete_record(container, runtime_directories(os.environ, os.getuid()))
+
+
+def _storage(call: Call, name: str, container: str, since: float) -> list[str]:
+    response = call("GET", "/containers/json?all=true&external=true")
+    if response.status >= 300:
+        raise refusal("list containers", response)
+    return storage(response.json(), name, container, since)
 
 
 def storage(found: Any, name: str, container: str, since: float) -> list[str]:
@@ -53,7 +78,8 @@ def storage(found: Any, name: str, container: str, since: float) -> list[str]:
         is_new = seconds(item.get("Created")) + 1 > since  # it may be rounded down
         return item["Id"] == container or (is_new and name in (item.get("Names") or ()))
 
-    return [item["Id"] for item in found or () if item.get("Command") == ["storage"] and is_meant(item)]
+    left = [item for item in found or () if item.get("State") == "storage" and item.get("Command") == ["storage"]]
+    return [item["Id"] for item in left if is_meant(item)]
 
 
 def runtime_directories(environ: Mapping[str, str], uid: int) -> tuple[str, ...]:
@@ -62,11 +88,13 @@ def runtime_directories(environ: Mapping[str, str], uid: int) -> tuple[str, ...]
     return tuple(os.path.join(base, name) for base in bases if os.path.isabs(base) for name in _RUNTIMES)
 
 
-def delete_record(container: str, directories: Sequence[str], *, delete: Callable[[str, str], None] = delete) -> None:
+def delete_record(
+    container: str, directories: Sequence[str], *, delete: Callable[[str, str, str], None] = delete
+) -> None:
     """Delete the runtime's record of a removed container (a whole id), with its control groups, if there is one."""
     for directory in directories if is_id(container) else ():
         if os.path.lexists(os.path.join(directory, container)):
-            delete(os.path.basename(directory), container)
+            delete(os.path.basename(directory), container, directory)
 
 
 def end_monitors(container: str, *, seconds: float = _OWN, proc: str = PROC) -> None:

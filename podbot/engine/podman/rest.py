@@ -283,7 +283,8 @@ class RestEngine:
     def clear(self, name: str, container: str, since: float) -> None:
         from podbot.engine.podman import remains
 
-        self._shaped(lambda: remains.clear(self._call, name, container, since, here=self.local))
+        here = remains.clear_processes if self.local else lambda _container: None
+        self._shaped(lambda: remains.clear(self._call, name, container, since, on_this_host=here))
 
     @property
     def _ending(self) -> Ending:

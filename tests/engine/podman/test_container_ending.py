@@ -37,7 +37,7 @@ class Podman:
         self.looks = 1000  # after so many at a command, Podman knows that it has ended
         self.asked: list[str] = []
         self.ended: list[float] = []
-        self.deleted: list[tuple[str, str]] = []
+        self.deleted: list[tuple[str, ...]] = []
         self.killed: list[tuple[str, int]] = []
         self.after_stop: Callable[[], object] = lambda: None
         self.immortal = self.monitored = False
@@ -91,9 +91,9 @@ class Podman:
         assert "DELETE " not in self.asked
         self.killed.append((container, pid))
 
-    def delete(self, runtime: str, container: str) -> None:
+    def delete(self, runtime: str, container: str, directory: str = "") -> None:
         assert not self.processes
-        self.deleted.append((runtime, container))
+        self.deleted.append((runtime, container, *filter(None, (directory,))))
 
     def attended(self, container: str) -> bool:
         assert container == ID
@@ -144,6 +144,21 @@ def test_the_runtime_s_record_of_a_container_that_was_started_meanwhile_is_left(
     assert podman.deleted == []
 
 
+def test_the_runtime_s_record_of_a_container_of_which_something_runs_again_is_left() -> None:
+    """A process that was forked meanwhile, for example: the runtime would end it as one that waits for its start."""
+    podman = Podman("created", processes=3)
+    looks = iter((3, 3))
+
+    def left(container: str) -> list[int]:
+        assert container == ID
+        return list(range(next(looks, 1)))
+
+    podman.left = left  # type: ignore[method-assign]
+    podman.end = lambda _container, **_limits: []  # type: ignore[method-assign]
+    podman.ending().stop(podman.container, 7)
+    assert podman.deleted == []
+
+
 @pytest.mark.parametrize("status", ["running", "exited", "created"])
 def test_the_runtime_s_record_that_a_removal_leaves_is_deleted(tmp_path: Path, status: str) -> None:
     """Podman leaves it, with the control groups, where the monitor was killed, or its service during a start."""
@@ -152,7 +167,7 @@ def test_the_runtime_s_record_that_a_removal_leaves_is_deleted(tmp_path: Path, s
     (runc / ID).mkdir(parents=True)
     podman = Podman(status, pid=70 if status == "running" else 0)
     podman.ending(runtimes=(str(crun), str(runc))).remove(podman.container, kill=True, pauses=())
-    assert podman.deleted == [("runc", ID)]
+    assert podman.deleted == [("runc", ID, str(runc))]
 
 
 def test_nothing_is_deleted_where_no_record_is_left_or_the_removal_failed(tmp_path: Path) -> None:

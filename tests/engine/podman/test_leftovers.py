@@ -232,4 +232,5 @@ def test_the_runtime_deletes_its_record_of_a_whole_id_and_a_failure_is_no_error(
     delete(str(runtime), ID)
     for name, container in ((str(runtime), "--all"), (str(runtime), "c0ffee"), ("", ID), (str(tmp_path / "no"), ID)):
         delete(name, container)
-    assert ran.read_text(encoding="utf-8") == f"delete {ID}\n"
+    delete(str(runtime), ID, "/run/user/7/runc")
+    assert ran.read_text(encoding="utf-8") == f"delete {ID}\n--root /run/user/7/runc delete {ID}\n"

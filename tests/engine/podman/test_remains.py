@@ -4,6 +4,7 @@ children; the storage by its name and its age.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -17,8 +18,8 @@ from pathlib import Path
 import pytest
 
 from podbot.engine.http import Response
-from podbot.engine.podman.remains import clear, end_monitors, runtime_directories, storage
-from podbot.errors import RemoveFailed
+from podbot.engine.podman.remains import clear, delete_record, end_monitors, runtime_directories, storage
+from podbot.errors import RemoveFailed, RequestFailed
 from tests.waiting import HANG
 
 ID = "83f96dce6d5a04b7" * 4
@@ -101,7 +102,13 @@ def test_the_real_proc_is_read() -> None:
 
 
 AT_1000, AT_998 = "1970-01-01T00:16:40Z", "1970-01-01T00:16:38Z"
-STORAGE = {"Id": ID, "Names": ["shop"], "Command": ["storage"], "State": "storage", "Created": AT_1000}
+STORAGE: dict[str, object] = {
+    "Id": ID,
+    "Names": ["shop"],
+    "Command": ["storage"],
+    "State": "storage",
+    "Created": AT_1000,
+}
 OTHERS: list[dict[str, object]] = [
     {
         "Id": "a" * 60,
@@ -109,8 +116,8 @@ OTHERS: list[dict[str, object]] = [
         "Command": ["storage"],
         "Created": AT_998,
     },  # it was there before
-    {"Id": "b" * 60, "Names": ["shop-2"], "Command": ["storage"], "Created": AT_1000},
-    {"Id": "c" * 60, "Names": ["shop"], "Command": ["buildah"], "Created": AT_1000},
+    {"Id": "b" * 60, "Names": ["shop-2"], "Command": ["storage"], "State": "storage", "Created": AT_1000},
+    {"Id": "c" * 60, "Names": ["shop"], "Command": ["buildah"], "State": "storage", "Created": AT_1000},
     {
         "Id": "d" * 60,
         "Names": ["shop"],
@@ -142,24 +149,70 @@ def test_the_storage_of_a_known_container_is_found_by_its_id() -> None:
     assert storage(None, "shop", ID, 0) == []
 
 
-def test_only_what_was_found_is_removed() -> None:
-    asked: list[tuple[str, str]] = []
+class Service:
+    """Podman's, with a list for each time that it is asked, of which the last one stays."""
 
-    def call(method: str, path: str, _body: object = None, /) -> Response:
-        asked.append((method, path))
-        return Response(200, {}, json.dumps([*OTHERS, STORAGE]).encode())
+    def __init__(self, *lists: list[dict[str, object]], removal: Response | None = None) -> None:
+        self.lists, self.removal = list(lists), removal or Response(200, {}, b"[]")
+        self.removed: list[str] = []
+        self.slept: list[float] = []
+        self.ended: list[str] = []
 
-    clear(call, "shop", "", 999.5, here=False)
-    assert asked[1:] == [("DELETE", f"/containers/{ID}?force=true")]
+    def call(self, method: str, path: str, _body: object = None, /) -> Response:
+        if method == "DELETE":
+            self.removed.append(path)
+            return self.removal
+        found = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
+        return Response(200, {}, json.dumps(found).encode())
+
+    def clear(self, container: str = "") -> None:
+        clear(self.call, "shop", container, 999.5, on_this_host=self.ended.append, sleep=self.slept.append)
 
 
-def test_storage_that_cannot_be_removed_is_an_error() -> None:
-    def call(method: str, _path: str, _body: object = None, /) -> Response:
-        body = [STORAGE] if method == "GET" else {"message": "busy"}
-        return Response(200 if method == "GET" else 500, {}, json.dumps(body).encode())
+def test_storage_that_stays_is_removed_and_nothing_else() -> None:
+    service = Service([*OTHERS, STORAGE])
+    service.clear("1" * 64)
+    assert service.removed == [f"/containers/{ID}?force=true"]
+    assert (service.slept, service.ended) == ([1.0], ["1" * 64])
 
-    with pytest.raises(RemoveFailed, match="busy"):
-        clear(call, "shop", "", 0, here=False)
+
+@pytest.mark.parametrize("then", [[], [{**STORAGE, "State": "created", "Command": ["sleep"]}]])
+def test_a_container_that_is_being_created_stays(then: list[dict[str, object]]) -> None:
+    """Podman lists it as storage for a moment; it may be another podbot's, which has the name now."""
+    service = Service([STORAGE], then)
+    service.clear()
+    assert (service.removed, service.slept) == ([], [1.0])
+
+
+def test_nothing_is_waited_for_where_nothing_is_left() -> None:
+    service = Service(OTHERS)
+    service.clear()
+    assert (service.removed, service.slept) == ([], [])
+
+
+@pytest.mark.parametrize(("status", "is_error"), [(500, True), (404, False)])
+def test_storage_that_cannot_be_removed_is_an_error_unless_it_is_gone(status: int, *, is_error: bool) -> None:
+    service = Service([STORAGE], removal=Response(status, {}, b'{"message": "busy"}'))
+    with pytest.raises(RemoveFailed, match="busy") if is_error else contextlib.nullcontext():
+        service.clear()
+    assert service.removed
+
+
+def test_a_list_that_the_engine_refuses_is_an_error() -> None:
+    def call(_method: str, _path: str, _body: object = None, /) -> Response:
+        return Response(500, {}, b'{"message": "unknown image"}')
+
+    with pytest.raises(RequestFailed, match="unknown image"):
+        clear(call, "shop", "", 0, on_this_host=lambda _container: None)
+
+
+def test_a_record_is_deleted_where_it_is(tmp_path: Path) -> None:
+    places = [str(tmp_path / name) for name in ("runc", "crun")]
+    deleted: list[tuple[str, ...]] = []
+    os.makedirs(os.path.join(places[1], ID))
+    for container in (ID, ID[:12], ""):
+        delete_record(container, places, delete=lambda *words: deleted.append(words))
+    assert deleted == [("crun", ID, places[1])]
 
 
 def test_the_records_of_a_user_s_runtimes_are_in_the_runtime_directory() -> None:
