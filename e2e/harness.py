@@ -226,15 +226,7 @@ class World:
 
     def cleaned(self) -> None:
         """Wait until what killed podbots of this operator left has been removed by the processes that waited for it."""
-        wait_for(self._no_helper, what="the clean-up after a kill", seconds=60)
-
-    def _no_helper(self) -> bool:
-        """One look at /proc may miss both a shell that ends and the helper that it has started meanwhile."""
-        for _ in range(3):
-            if self.watchers():
-                return False
-            time.sleep(0.1)
-        return True
+        wait_for(lambda: never(self.watchers), what="the clean-up after a kill", seconds=60)
 
     def watchers(self, session: str = "") -> list[int]:
         """The processes that wait for the end of this operator's podbots, or clean up after a KILL of one."""
@@ -250,6 +242,15 @@ class World:
         """Processes of podbot's private engine service of this operator."""
         address = f"unix://{self.service_socket}"
         return [pid for pid, command in processes() if "service" in command and address in command]
+
+
+def never(found: Callable[[], list[int]]) -> bool:
+    """Whether three looks at /proc find none: one may miss a shell that ends and the helper that it has started."""
+    for _ in range(3):
+        if found():
+            return False
+        time.sleep(0.1)
+    return True
 
 
 # Variables that would redirect podbot. Without byte code every start would be slower than a user's.
