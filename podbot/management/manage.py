@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from podbot.engine.port import ContainerInfo, Engine
 from podbot.errors import (
@@ -131,8 +132,7 @@ def stop_sessions(
         for container in named:
             _check_ended(container, root)
     ours = {container.id: container for container in (*found, *named)}  # a name and an id may be the same container's
-    # There may be none; with any, both have as many.
-    for listed, following in zip(ours.values(), [*list(ours.values())[1:], None], strict=False):
+    for listed, following in zip_longest(ours.values(), list(ours.values())[1:]):
         text = f"{'removing' if only_ended else 'stopping'} {listed.name}"
         emit(Event("info", "session.stop", text, {"session": listed.name, "next": following.name if following else ""}))
         try:

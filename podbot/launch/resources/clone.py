@@ -228,7 +228,8 @@ def _check_no_clone_flags(config: AppConfig, request: LaunchRequest) -> None:
     for key in ("branch", *_CLONE_FLAGS):
         is_branch = key == "branch"
         origin = request.origin(key) if is_branch else config.origin(key)
-        if request.branch is not None if is_branch else origin.kind == "flag":
+        is_given = request.branch is not None if is_branch else origin.kind == "flag"
+        if is_given:
             hint = "Name a repository to clone, or leave it out."
             if request.trusted_workspace:
                 why = f": the agent works on the branch that {config.workspace.host_path} has" if is_branch else ""
