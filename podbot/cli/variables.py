@@ -98,7 +98,7 @@ def file_variables(data: bytes, path: str, hint: str) -> Iterator[tuple[str, str
         try:
             text = line.removesuffix(b"\r").decode().lstrip(_BLANKS)
         except UnicodeDecodeError:
-            raise _refused(path, number, "it is not UTF-8", hint) from None
+            raise _refused(path, number, "it is not UTF-8", "Save the file as UTF-8.") from None
         if not text or text.startswith("#"):
             continue
         name, equals, value = text.partition("=")

@@ -242,9 +242,14 @@ def _server(value: str) -> None:
         raise Refusal("plain http would send a token in the clear", "Write it as https://host.")
 
 
+#: A token of GitHub's of any kind, even within an address, or truncated.
+TOKEN = r"(?<![A-Za-z0-9])(?:gh[a-z]_|github_pat_)[A-Za-z0-9]{10}"  # noqa: S105 - a pattern
+
+
 def _auth(value: str) -> None:
     kind, colon, name = value.partition(":")
-    if value not in ("app", "gh", "none") and not (kind == "env" and colon and is_variable_name(name)):
+    is_name = is_variable_name(name) and not re.search(TOKEN, name)
+    if value not in ("app", "gh", "none") and not (kind == "env" and colon and is_name):
         reason = "the value (not shown, because it may be a token) does not name a source of tokens"
         raise Refusal(reason, "Write app, gh, none, or env:NAME, where NAME is the variable that contains the token.")
 

@@ -14,6 +14,7 @@ _KEY = r"""(?:[A-Za-z0-9_-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[
 _SETTING = re.compile(rf"\s*({_KEY})\s*=\s*(.*)", re.DOTALL)
 _HEADER = re.compile(rf"\s*\[\s*({_KEY})\s*\]\s*(?:#.*)?", re.DOTALL)
 _PLACE = re.compile(r"(.*) \(at (?:line ([0-9]+), column ([0-9]+)|end of document)\)", re.DOTALL)
+_TYPOGRAPHIC = tuple("\u201c\u201d\u201e\u2018\u2019\u00ab")
 _SHORT = re.compile(r"[0-9]+[A-Za-z%]{1,2}")  # a size or a share, which is no secret
 
 Words = tuple[str, str]  # what is wrong, and what to do
@@ -37,6 +38,8 @@ def explained(said: str, text: str) -> Words:
     if found is None:
         return said, UNKNOWN
     lines = text.split("\n")
+    if said.startswith("Invalid statement") and text.lstrip().startswith("{"):
+        return "it is JSON", 'Write it as TOML: [agent] on one line, and kind = "claude" below it, for example.'
     number = int(found[2]) if found[2] else len(text.rstrip("\n").split("\n"))
     column = int(found[3]) if found[3] else len(lines[number - 1]) + 1
     for beginning, words in _WORDS:
@@ -48,6 +51,8 @@ def explained(said: str, text: str) -> Words:
 def _no_value(_said: str, lines: Sequence[str], number: int, column: int) -> Words | None:
     rest = lines[number - 1][column - 1 :].strip()
     name = _name_at(lines, number) or "name"
+    if rest[:1] in _TYPOGRAPHIC:
+        return f"line {number}: these are typographic quotes", f'Write plain ones: {name} = "text".'
     if rest and not rest.startswith("#"):
         small = re.match(r"(True|False)\b", rest)
         write = small[1].lower() if small else '"text"'
@@ -67,6 +72,8 @@ def _two_things(_said: str, lines: Sequence[str], number: int, _column: int) -> 
     value = setting[2].partition("#")[0].strip()
     if value[:1] in ("'", '"', "[", "{"):
         return f"line {number}: something follows the value", "Put it on a line of its own, or # in front of it."
+    if re.fullmatch(r"[0-9]{1,3},[0-9]{1,3}", value):
+        return f"line {number}: a number has a decimal point", f"Write {setting[1]} = {value.replace(',', '.')}."
     shown = value if _SHORT.fullmatch(value) else "text"
     return (
         f"line {number}: the value has no quotes, and is neither a number nor true or false",
@@ -75,9 +82,13 @@ def _two_things(_said: str, lines: Sequence[str], number: int, _column: int) -> 
 
 
 def _no_equals(_said: str, lines: Sequence[str], number: int, _column: int) -> Words | None:
-    found = re.match(rf"\s*({_KEY})", lines[number - 1])
+    found = re.match(rf"\s*({_KEY})(\s*:(.*))?", lines[number - 1])
     if found is None or len(found[1]) > 40:
         return None
+    if found[2] is not None:
+        is_table = not found[3].strip()
+        written = f"[{found[1]}] on this line, and its keys below it" if is_table else f'{found[1]} = "text"'
+        return f"line {number}: a colon after {found[1]} is YAML", f"Write it as TOML: {written}."
     return f"line {number}: there is no = after {found[1]}", f'Write {found[1]} = "text".'
 
 

@@ -61,8 +61,8 @@ def checked_source(
     path = found.resolved
     reason = unshowable(found.given) or unshowable(path) or _not_a_directory(found)
     reason, hint = reason or refusal(path, refused_sources(facts, path)), _ANOTHER
-    if found.kind == "missing":
-        hint = "Check the path."
+    if found.kind in ("missing", "circle"):
+        hint = "Check the path." if found.kind == "missing" else "Correct the links, or name the directory itself."
     if reason is None and (reason := refused_unless_named(facts, path)):
         hint = f'If it is a project, name it in your configuration: workspace.allowed_roots = ["{path}"].'
     if reason is None and not follow_links and (link := leading_out(found, facts)):
@@ -115,5 +115,6 @@ def _not_a_directory(found: PathFacts) -> str | None:
         "directory": None,
         "missing": "there is no such directory",
         "other": "it is not a directory",
+        "circle": "its symbolic links lead in a circle",
         "unreadable": "this user may not open it",
     }[found.kind]

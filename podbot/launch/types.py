@@ -85,7 +85,7 @@ class PathFacts(Frozen):
 
     given: str
     resolved: str
-    kind: Literal["directory", "other", "missing", "unreadable"]
+    kind: Literal["directory", "other", "missing", "circle", "unreadable"]
     spelled: str | None = None
     links: tuple[LinkFacts, ...] = ()
 

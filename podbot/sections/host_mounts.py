@@ -31,6 +31,15 @@ class HostMount:
     follow_symlinks: bool = False
 
 
+def checked_mounts(mounts: object) -> tuple[HostMount, ...]:
+    """``mounts`` as a tuple. Raises TypeError if it is another thing than a list of them."""
+    if isinstance(mounts, Sequence):
+        found = tuple(mount for mount in mounts if isinstance(mount, HostMount))
+        if len(found) == len(mounts):
+            return found
+    raise TypeError('mounts is a list of podbot.tools.HostMount. Write [HostMount("/srv/data", "data")].')
+
+
 @dataclass(frozen=True, slots=True)
 class HostEntry:
     """Something below a mount's host path. ``path``: from there on, through links; ``source``: below the allowed root.

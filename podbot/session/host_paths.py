@@ -32,15 +32,16 @@ def path_facts(given: str, path: str) -> PathFacts:
     return PathFacts(given, resolved, kind, links=links_on(path))
 
 
-def kind_of(resolved: str) -> Literal["directory", "other", "missing", "unreadable"]:
+def kind_of(resolved: str) -> Literal["directory", "other", "missing", "circle", "unreadable"]:
+    import errno
     import stat
 
     try:
         mode = os.stat(resolved).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return "missing"
-    except OSError:  # no permission for a parent, a loop of links, a mount whose server is gone
-        return "unreadable"
+    except OSError as exc:  # no permission for a parent, a mount whose server is gone
+        return "circle" if exc.errno == errno.ELOOP else "unreadable"
     if not stat.S_ISDIR(mode):
         return "other"
     return "directory" if os.access(resolved, os.R_OK | os.X_OK) else "unreadable"

@@ -150,7 +150,11 @@ class Sandbox:
         cwd: str | None,
     ) -> dict[str, Any]:
         """Run ``command`` to its end, with its output in ``out`` and ``err``: the result's other fields."""
-        words = _checked(command, timeout, env or {}, cwd)
+        words = _checked(command, timeout, {} if env is None else env, cwd)
+        if not isinstance(input, (str, bytes, bytearray, memoryview, None.__class__)):
+            raise InvalidValue(
+                field="input", origin="the caller", reason=f"{shortened(input)} is neither text nor bytes"
+            )
         data = input.encode() if isinstance(input, str) else input
         spec = ExecSpec(command=words, workdir=cwd, env=dict(env or {}), stdin=data is not None)
         with contextlib.ExitStack() as stack:
@@ -320,14 +324,30 @@ class Sandbox:
         self._engines.close()
 
 
+def _is_within(seconds: object, most: float) -> bool:
+    return isinstance(seconds, (int, float)) and 0 < seconds <= most
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+_HINTS = {
+    "command": 'Pass a list, such as ["ls", "-l"]; a shell is ["sh", "-c", "…"].',
+    "env": 'Pass a mapping of texts, such as {"NAME": "value"}.',
+}
+
+
 def _checked(command: Sequence[str], timeout: float | None, env: Mapping[str, str], cwd: str | None) -> tuple[str, ...]:
     field, reason = "", ""
     if isinstance(command, str) or not command or not command[0]:
         field, reason = "command", f"{command!r} is not a program and its arguments"
     elif wrong := [word for word in command if not is_argument(word)]:
         field, reason = "command", f"{shortened(wrong[0])} {_NO_ARGUMENT}"
-    elif timeout is not None and not 0 < timeout <= _LONGEST:
+    elif timeout is not None and not _is_within(timeout, _LONGEST):
         field, reason = "timeout", f"{shortened(timeout)} is not a number of seconds above 0, at most 1,000,000,000"
+    elif not _is_mapping(env):
+        field, reason = "env", "it is not a mapping of names to values"
     elif odd := [name for name in env if not is_env_name(name)]:
         field, reason = "env", f"{shortened(str(odd[0]).partition('=')[0])} is not the name of a variable"
     elif bad := [name for name, value in env.items() if not is_argument(value)]:
@@ -335,6 +355,6 @@ def _checked(command: Sequence[str], timeout: float | None, env: Mapping[str, st
     elif cwd is not None and not is_argument(cwd):
         field, reason = "cwd", f"{shortened(cwd)} {_NO_ARGUMENT}"
     if field:
-        hint = 'Pass a list, such as ["ls", "-l"]; a shell is ["sh", "-c", "…"].' if field == "command" else ""
+        hint = _HINTS.get(field, "")
         raise InvalidValue(field=field, origin="the caller", reason=reason[:200], hint=hint)
     return tuple(command)

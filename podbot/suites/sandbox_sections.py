@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from podbot.errors import PromptInvalid
 from podbot.events import Emit, ignore
 from podbot.sections.dispatcher import Dispatcher
-from podbot.sections.host_mounts import HostMount
+from podbot.sections.host_mounts import HostMount, checked_mounts
 from podbot.sections.mount_preview import with_mounts
 from podbot.sections.section import Section
 from podbot.sections.session_state import Session, Slice
@@ -70,9 +70,9 @@ class PodmanSandboxConfig:
         return PodmanBackend(self.environ)
 
     def settings(self) -> WorkspaceSettings:
-        """What workspaces are made from. Raises ToolValidationError."""
+        """What workspaces are made from. Raises ToolValidationError, and TypeError for mounts."""
         return WorkspaceSettings(
-            mounts=tuple(self.mounts),
+            mounts=checked_mounts(self.mounts),
             allowed_host_roots=_roots(self.allowed_host_roots),
             environment=self.base_environment or {},
             image=self.image,
@@ -105,9 +105,9 @@ class UnsafeLocalSandboxConfig:
         return LocalBackend(root=None if root is None else os.fspath(root))
 
     def settings(self) -> WorkspaceSettings:
-        """What workspaces are made from. Raises ToolValidationError."""
+        """What workspaces are made from. Raises ToolValidationError, and TypeError for mounts."""
         return WorkspaceSettings(
-            mounts=tuple(self.mounts),
+            mounts=checked_mounts(self.mounts),
             allowed_host_roots=_roots(self.allowed_host_roots),
             environment=self.base_environment or {},
         )

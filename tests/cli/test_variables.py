@@ -52,7 +52,7 @@ def test_an_invalid_line_is_reported_without_its_content(line: bytes) -> None:
         read(b"A=1\n" + line)
     assert "line 2 of f" in str(caught.value)
     assert "s3" not in str(caught.value)
-    assert caught.value.hint == "a hint"
+    assert caught.value.hint == ("Save the file as UTF-8." if b"\xff" in line else "a hint")
     assert caught.value.exit_code == 2
 
 
@@ -93,6 +93,15 @@ def test_a_file_that_cannot_be_read(path: str) -> None:
     ) as caught:
         variables([], [path], HOST)
     assert caught.value.exit_code == 2
+
+
+def test_a_file_that_is_not_utf_8(tmp_path: os.PathLike[str]) -> None:
+    path = os.path.join(tmp_path, "latin")
+    with open(path, "wb") as file:
+        file.write(b"A=1\nB=\xe9\n")
+    with pytest.raises(InvalidValue, match=r"line 2 of .*: it is not UTF-8") as caught:
+        variables([], [path], HOST)
+    assert caught.value.remedy == "Save the file as UTF-8."
 
 
 TOKEN = "ghp_" + "s3cret" * 6

@@ -238,3 +238,12 @@ def test_the_named_file_is_recorded_by_its_absolute_path(home: Home, monkeypatch
     assert home.load().file is None
     monkeypatch.chdir(named.parent)
     assert home.load(file=named.name).file == str(named)
+
+
+@pytest.mark.parametrize("token", ["ghp_" + "a" * 36, "gho_" + "a1" * 10, "github_pat_" + "a" * 22])
+def test_a_token_in_place_of_a_variable_s_name_is_not_repeated(token: str) -> None:
+    """It has the form of a name, and a message about a variable that is not set would show it."""
+    with pytest.raises(InvalidValue) as caught:
+        load_config(LoadOptions(environ={"PODBOT_GITHUB_AUTH": f"env:{token}"}))
+    assert token not in str(caught.value)
+    assert load_config(LoadOptions(environ={"PODBOT_GITHUB_AUTH": "env:GH_TOKEN"})).github.auth == "env:GH_TOKEN"

@@ -25,6 +25,31 @@ def said(data: bytes) -> tuple[str, str]:
 # A file, what is wrong, what to do, and the file after that.
 MISTAKES = [
     (
+        '{"agent": {"kind": "claude"}}\n',
+        "it is JSON",
+        'Write it as TOML: [agent] on one line, and kind = "claude" below it, for example.',
+        '[agent]\nkind = "claude"\n',
+    ),
+    (
+        "agent:\n",
+        "line 1: a colon after agent is YAML",
+        "Write it as TOML: [agent] on this line, and its keys below it.",
+        "[agent]\n",
+    ),
+    (
+        "agent.kind: claude\n",
+        "line 1: a colon after agent.kind is YAML",
+        'Write it as TOML: agent.kind = "text".',
+        'agent.kind = "text"\n',
+    ),
+    ("cpus = 1,5\n", "line 1: a number has a decimal point", "Write cpus = 1.5.", "cpus = 1.5\n"),
+    (
+        "kind = \u201cclaude\u201d\n",
+        "line 1: these are typographic quotes",
+        'Write plain ones: kind = "text".',
+        'kind = "claude"\n',
+    ),
+    (
         'image = "x"\n\n[sandbox]\nmemory = "4g"\nextra_mounts = ["/a:/b"\n\n[agent]\nkind = "claude"\n',
         "the list of extra_mounts, which begins on line 5, is not closed before line 7",
         "Put a ] at its end.",
@@ -115,7 +140,8 @@ MISTAKES = [
     ('image = "x', "line 1: the text has no closing quote", 'Put a " at its end.', 'image = "x"'),
     ("b = 1\nimage = 'x\n", "line 2: the text has no closing quote", "Put a ' at its end.", "b = 1\nimage = 'x'\n"),
     ('image = """x\n', "line 1: the text has no closing quote", 'Put a """ at its end.', 'image = """x"""\n'),
-    ("image: y\n", "line 1: there is no = after image", 'Write image = "text".', 'image = "text"\n'),
+    ("image: y\n", "line 1: a colon after image is YAML", 'Write it as TOML: image = "text".', 'image = "text"\n'),
+    ("image y\n", "line 1: there is no = after image", 'Write image = "text".', 'image = "text"\n'),
     ("[agent\nb = 1\n", "line 1: [agent is not closed", "Write [agent].", "[agent]\nb = 1\n"),
     ("[[agent]\nb = 1\n", "line 1: [[agent is not closed", "Write [agent].", "[agent]\nb = 1\n"),
     (
@@ -158,7 +184,7 @@ def test_other_encodings(data: bytes, reason: str, remedy: str) -> None:
     assert said(data) == (reason, remedy)
 
 
-@pytest.mark.parametrize("text", ["= 1\n", "<html>\n", '{"a": 1}\n', "[]\n", 'a = "\x01"\n', "a.b = 1\na = 2\n"])
+@pytest.mark.parametrize("text", ["= 1\n", "<html>\n", "[]\n", 'a = "\x01"\n', "a.b = 1\na = 2\n"])
 def test_what_is_not_known_keeps_the_parsers_words(text: str) -> None:
     with pytest.raises(tomllib.TOMLDecodeError) as caught:
         tomllib.loads(text)

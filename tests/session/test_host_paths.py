@@ -10,10 +10,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from podbot.launch.types import LinkFacts
-from podbot.session.host_paths import links_on, links_to_cwd, may_be_in, other_homes, walked, with_protected
+from podbot.session.host_paths import kind_of, links_on, links_to_cwd, may_be_in, other_homes, walked, with_protected
 from tests.launch.build import directory, facts
 
 NAMES = st.sampled_from("abc")
+
+
+def test_links_in_a_circle_are_no_question_of_rights(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    assert kind_of(str(tmp_path / "a")) == "circle"
+    assert kind_of(str(tmp_path / "a" / "c")) == "circle"
+    assert kind_of(str(tmp_path / "c")) == "missing"
+
+
 TEXTS = st.tuples(
     st.sampled_from(["", "{root}/"]), st.lists(NAMES | st.sampled_from(["..", "."]), min_size=1, max_size=4)
 )

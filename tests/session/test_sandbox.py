@@ -186,8 +186,8 @@ def test_a_timeout_terminates_the_command_and_keeps_its_output(engine: FakeEngin
         assert [timer.seconds for timer in timers] == [0.3, 30]
 
 
-@pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf])
-def test_invalid_timeouts(engine: FakeEngine, place: Place, timeout: float) -> None:
+@pytest.mark.parametrize("timeout", [0, -1, math.nan, math.inf, "5", [5]])
+def test_invalid_timeouts(engine: FakeEngine, place: Place, timeout: Any) -> None:
     with opened(engine, place) as box, pytest.raises(InvalidValue) as caught:
         box.run(["true"], timeout=timeout)
     assert caught.value.field == "timeout"
@@ -201,7 +201,8 @@ def test_invalid_commands(engine: FakeEngine, place: Place, command: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    "env", [{"": "hush"}, {"A=hush": ""}, {"A\0": "hush"}, {7: "hush"}, {"A": "hush\0"}, {"\x1b": 7}]
+    "env",
+    [["A=hush"], "A=hush", {"": "hush"}, {"A=hush": ""}, {"A\0": "hush"}, {7: "hush"}, {"A": "hush\0"}, {"\x1b": 7}],
 )
 def test_invalid_variables_whose_values_are_not_shown(engine: FakeEngine, place: Place, env: Any) -> None:
     with opened(engine, place) as box, pytest.raises(InvalidValue) as caught:
@@ -209,6 +210,14 @@ def test_invalid_variables_whose_values_are_not_shown(engine: FakeEngine, place:
     assert caught.value.field == "env"
     assert "hush" not in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("given", [5, ["a"], {"a": "b"}])
+def test_an_input_that_is_neither_text_nor_bytes(engine: FakeEngine, place: Place, given: Any) -> None:
+    """The command got an empty one, and a thread's traceback was printed."""
+    with opened(engine, place) as box, pytest.raises(InvalidValue) as caught:
+        box.run(["cat"], input=given)
+    assert caught.value.field == "input"
 
 
 def test_invalid_directories(engine: FakeEngine, place: Place) -> None:

@@ -175,6 +175,14 @@ def test_podman_is_one_line_away(project: Path) -> None:
     podman.close()
 
 
+@pytest.mark.parametrize("config", [PodmanSandboxConfig, UnsafeLocalSandboxConfig])
+@pytest.mark.parametrize("mounts", ["/x", ("/x",), HostMount("/x"), 3])
+def test_mounts_of_another_type_are_refused_by_name(config: Any, mounts: Any) -> None:
+    section = PodmanSandboxSection if config is PodmanSandboxConfig else UnsafeLocalSandboxSection
+    with pytest.raises(TypeError, match=r"mounts is a list of podbot\.tools\.HostMount"):
+        section(session=Session(), config=config(mounts=mounts))
+
+
 def test_a_prompt_has_one_container(project: Path) -> None:
     sandbox, shell = PodmanSandboxSection(session=Session()), PodmanShellSection(session=Session())
     with pytest.raises(PromptInvalid, match="a container of their own"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from podbot.config.checks import TOKEN
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.frozen import Frozen
@@ -21,8 +22,6 @@ _NAME = r"[A-Za-z0-9._-]{1,100}\Z"
 _LONGEST_BRANCH = 244  # bytes; its lock file must still fit into a directory entry
 # What git refuses in the name of a branch (git-check-ref-format), and anything that is not UTF-8.
 _NO_BRANCH = r"[\x00-\x20\x7f~^:?*\[\\\ud800-\udfff]|\.\.|@\{|//|/\.|\.lock(?:/|\Z)|\A[/.-]|[/.]\Z"
-# A token of any kind, even within an address, or truncated.
-_TOKEN = r"(?<![A-Za-z0-9])(?:gh[a-z]_|github_pat_)[A-Za-z0-9]{10}"  # noqa: S105 - a pattern
 _ADDRESS = r"[A-Za-z][A-Za-z0-9+.-]*://|[^/:@]+@[^/:]+:"
 _HOST = r"[a-z0-9.-]+(?::[0-9]+)?\Z"
 _PLAIN_PATH = r"(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,99})+/?\Z"
@@ -109,7 +108,7 @@ def checked_repo(text: str, origin: str, server_url: str, *, clones: bool = True
     """
     owner, slash, name = text.partition("/")
     reason, hint = None, ""
-    if re.search(_TOKEN, text):
+    if re.search(TOKEN, text):
         reason = "it looks like a GitHub token, which does not belong on a command line"
         hint = f"Revoke that token. {_FORM}"
     elif re.match(_ADDRESS, text):
