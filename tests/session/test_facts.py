@@ -288,7 +288,7 @@ def test_existing_paths(host: Host) -> None:
     assert host.workspace("file").kind == "other"
     assert host.workspace("file/below").kind == "missing"
     assert host.workspace("nothing/at/all").kind == "missing"
-    assert host.workspace("loop").kind == "unreadable"
+    assert host.workspace("loop").kind == "circle"
     assert host.workspace("a\0b").kind == "missing"
 
 
