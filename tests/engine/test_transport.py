@@ -50,16 +50,17 @@ def test_a_socket_that_is_missing(short_path: str) -> None:
         assert exc.remedy == "Start it."
 
 
-def test_a_file_that_is_no_socket(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file", tmp_path):
+def test_a_file_that_is_no_socket(short_path: str) -> None:
+    file = Path(short_path, "file")
+    file.write_text("")
+    for path in (file, file.parent):
         exc = failure(unix(path))
         assert isinstance(exc, SocketNotFound)
         assert (exc.path, exc.remedy) == (str(path), "Start it.")
 
 
-def test_a_missing_socket_of_another_program(tmp_path: Path) -> None:
-    assert failure(unix(tmp_path / "other.sock")).remedy == "That is another's."
+def test_a_missing_socket_of_another_program(short_path: str) -> None:
+    assert failure(unix(os.path.join(short_path, "other.sock"))).remedy == "That is another's."
 
 
 def test_podman_s_words_for_dockers_socket() -> None:
