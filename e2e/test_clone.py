@@ -199,7 +199,7 @@ BAD = {
     "no access": (("--repo", "octo/none"), "access to octo/none"),
     "an empty repository": (("--repo", "octo/empty"), "octo/empty is empty: it has no commit"),
     "an empty repository's branch": (("--repo", "octo/empty", "--branch", "main"), "octo/empty is empty"),
-    "an address": (("--repo", "https://github.com/octo/shop.git"), "Write octo/shop."),
+    "another server": (("--repo", "https://github.com/octo/shop.git"), "is on github.com, and podbot clones only from"),
     "a directory as well": (("--workspace", "."), "is named as the workspace, too"),
     "a destination that is taken": (("--repo", "octo/taken"), "already exists and is not an empty directory"),
 }
