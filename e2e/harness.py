@@ -226,7 +226,7 @@ class World:
 
     def cleaned(self) -> None:
         """Wait until what killed podbots of this operator left has been removed by the processes that waited for it."""
-        wait_for(lambda: never(self.watchers), what="the clean-up after a kill", seconds=60)
+        wait_for(lambda: nothing_found(self.watchers), what="the clean-up after a kill", seconds=60)
 
     def watchers(self, session: str = "") -> list[int]:
         """The processes that wait for the end of this operator's podbots, or clean up after a KILL of one."""
@@ -244,7 +244,7 @@ class World:
         return [pid for pid, command in processes() if "service" in command and address in command]
 
 
-def never(found: Callable[[], list[int]]) -> bool:
+def nothing_found(found: Callable[[], list[int]]) -> bool:
     """Whether three looks at /proc find none: one may miss a shell that ends and the helper that it has started."""
     for _ in range(3):
         if found():

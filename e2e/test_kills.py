@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.harness import World, never, wait_for
+from e2e.harness import World, nothing_found, wait_for
 from e2e.host.pipe import config_file
 from e2e.kills import (
     NETWORKS,
@@ -219,7 +219,7 @@ def test_a_command_of_the_engine_ends_with_its_killed_exec(own_world: World, tem
             else:
                 time.sleep(moment)
             assert kill(made.victim("exec"))
-            assert until(lambda: never(own_world.exec_watchers), patient(LIMIT)) is not None, moment
+            assert until(lambda: nothing_found(own_world.exec_watchers), patient(LIMIT)) is not None, moment
             assert not marked(made.marks[2:]), moment
         assert len(marked(made.marks[:2])) == 2
         # Of one that ends by itself, nothing is left either.

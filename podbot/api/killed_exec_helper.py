@@ -1,4 +1,4 @@
-"""A helper process, started by its path, that ends the command of a killed ``podbot exec`` which the engine runs.
+"""A helper process, started by its path, that ends a command of the engine whose ``podbot exec`` was killed.
 
 Its arguments are the kind of engine, its address, the container, and the engine's id of the command.
 """

@@ -19,7 +19,7 @@ from podbot.frozen import replace
 from podbot.streams.wake import Resize, Signal, Wake
 from podbot.testing import FakeEngine
 from tests.session.plans import SESSION, made
-from tests.waiting import HANG
+from tests.waiting import HANG, Clock
 
 
 class Hanging(FakeEngine):
@@ -82,24 +82,12 @@ class Late(FakeEngine):
 LONG = replace(TIME_LIMITS, term=HANG, kill=HANG, shell=HANG)
 
 
-class Clock:
-    """It goes on while podbot waits."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def time(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
 def end_left(engine: FakeEngine, exec_id: str, start: float = 10.0) -> float:
     """Seconds that podbot waited."""
     clock = Clock()
+    began = clock.now
     end_left_command(engine, SESSION, exec_id, LONG, start=start, clock=clock.time, sleep=clock.sleep)
-    return clock.now
+    return clock.now - began
 
 
 def test_a_command_that_was_left_is_ended_also_if_its_start_was_not_over() -> None:

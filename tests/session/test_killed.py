@@ -27,6 +27,7 @@ from podbot.session.orphans import report_orphans
 from podbot.session.record import SessionRecord, State, write_record
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, in_state, labels
+from tests.waiting import Clock
 
 LIMITS = EndLimits(own=0.3, removal=0.1, creation=0.1)  # by a clock that goes on only while podbot waits
 LONG = EndLimits(own=600, removal=600, creation=600)  # a test that waited for one would hang
@@ -64,19 +65,6 @@ def made(engine: FakeEngine, *, started: bool = True, **marks: str) -> str:
     if started:
         engine.start(found)
     return found
-
-
-class Clock:
-    """It goes on while podbot waits, and stands while it works: a slow machine changes nothing."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def time(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
 
 
 def clean(

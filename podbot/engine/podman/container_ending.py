@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from podbot.engine.podman import leftovers
 from podbot.engine.podman.mapping import GONE, check, check_removed, reason_of
-from podbot.engine.podman.remains import delete_record, runtime_directories
 from podbot.errors import ContainerNotFound, RemoveFailed, RequestFailed, StopFailed
 from podbot.frozen import Frozen, replace
 
@@ -210,7 +209,7 @@ class Ending(Frozen):
             response = container.send("DELETE", request, 0)
         if response.status != 404 and "no such container" not in reason_of(response):
             check_removed(response, container.name)
-        delete_record(ident, self.runtimes, delete=self.delete)
+        leftovers.delete_record(ident, self.runtimes, delete=self.delete)
 
     def _before_removal(self, container: Container, *, kill: bool) -> str:
         """End processes that Podman does not know of, which would outlive the removal; without ``kill``, refuse.
@@ -290,4 +289,4 @@ def _life(container: Container) -> Life | None:
 
 def ending_on(environ: Mapping[str, str], uid: int, *, local: bool) -> Ending:
     """How containers are ended by a user of this host, with the engine's processes here or elsewhere."""
-    return Ending(local, exit_directories(environ, uid), runtimes=runtime_directories(environ, uid))
+    return Ending(local, exit_directories(environ, uid), runtimes=leftovers.runtime_directories(environ, uid))

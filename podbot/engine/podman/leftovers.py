@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 # Texts, which are compiled when they are first used: `podbot exec` loads the module.
 _ID = "[0-9a-f]{64}"  # a shorter id could be part of any name
@@ -25,6 +25,7 @@ _OWN_DIRECTORY = "/([0-9a-f]{64})/userdata/"
 # Bytes of a file that are read: a process inside can have 100,000 mounts; its own file is among the first.
 _MOST = 1 << 18
 PROC = "/proc"
+_RUNTIMES = ("runc", "crun")
 
 
 def is_id(text: str) -> bool:
@@ -211,6 +212,21 @@ def delete(runtime: str, container: str, directory: str = "") -> None:
             cwd="/",
             check=False,
         )
+
+
+def runtime_directories(environ: Mapping[str, str], uid: int) -> tuple[str, ...]:
+    """Where the OCI runtimes keep their records, a directory for each container."""
+    bases = ("/run",) if uid == 0 else tuple(dict.fromkeys((environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{uid}")))
+    return tuple(os.path.join(base, name) for base in bases if os.path.isabs(base) for name in _RUNTIMES)
+
+
+def delete_record(
+    container: str, directories: Sequence[str], *, delete: Callable[[str, str, str], None] = delete
+) -> None:
+    """Delete the runtime's record of a removed container (a whole id), with its control groups, if there is one."""
+    for directory in directories if is_id(container) else ():
+        if os.path.lexists(os.path.join(directory, container)):
+            delete(os.path.basename(directory), container, directory)
 
 
 def _signal(container: str, pids: Sequence[int], number: int, proc: str, send: Callable[[int, int], None]) -> None:

@@ -11,10 +11,10 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from podbot.engine.podman.leftovers import PROC, delete, is_id
+from podbot.engine.podman.leftovers import PROC, delete_record, is_id, runtime_directories
 from podbot.engine.podman.mapping import check_removed, refusal
 from podbot.engine.podman.request_text import quote
 from podbot.engine.podman.rest_answers import seconds
@@ -26,7 +26,6 @@ _MONITOR = b"conmon"
 _OWN = 1.0  # seconds for a monitor to end by itself
 _LOOK = 0.05
 _CREATION = 1.0  # seconds: longer than what is being created has storage, and is not listed
-_RUNTIMES = ("runc", "crun")
 
 
 def clear(
@@ -80,21 +79,6 @@ def storage(found: Any, name: str, container: str, since: float) -> list[str]:
 
     left = [item for item in found or () if item.get("State") == "storage" and item.get("Command") == ["storage"]]
     return [item["Id"] for item in left if is_meant(item)]
-
-
-def runtime_directories(environ: Mapping[str, str], uid: int) -> tuple[str, ...]:
-    """Where the OCI runtimes keep their records, a directory for each container."""
-    bases = ("/run",) if uid == 0 else tuple(dict.fromkeys((environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{uid}")))
-    return tuple(os.path.join(base, name) for base in bases if os.path.isabs(base) for name in _RUNTIMES)
-
-
-def delete_record(
-    container: str, directories: Sequence[str], *, delete: Callable[[str, str, str], None] = delete
-) -> None:
-    """Delete the runtime's record of a removed container (a whole id), with its control groups, if there is one."""
-    for directory in directories if is_id(container) else ():
-        if os.path.lexists(os.path.join(directory, container)):
-            delete(os.path.basename(directory), container, directory)
 
 
 def end_monitors(container: str, *, seconds: float = _OWN, proc: str = PROC) -> None:

@@ -12,7 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from podbot.engine.podman.leftovers import alive, attended, delete, end, kill_first, left, lives
+from podbot.engine.podman.leftovers import (
+    alive,
+    attended,
+    delete,
+    delete_record,
+    end,
+    kill_first,
+    left,
+    lives,
+    runtime_directories,
+)
 from tests.waiting import HANG, wait_until
 
 ID = "c0ffee" + "0" * 58
@@ -234,3 +244,18 @@ def test_the_runtime_deletes_its_record_of_a_whole_id_and_a_failure_is_no_error(
         delete(name, container)
     delete(str(runtime), ID, "/run/user/7/runc")
     assert ran.read_text(encoding="utf-8") == f"delete {ID}\n--root /run/user/7/runc delete {ID}\n"
+
+
+def test_a_record_is_deleted_where_it_is(tmp_path: Path) -> None:
+    places = [str(tmp_path / name) for name in ("runc", "crun")]
+    deleted: list[tuple[str, ...]] = []
+    os.makedirs(os.path.join(places[1], ID))
+    for container in (ID, ID[:12], ""):
+        delete_record(container, places, delete=lambda *words: deleted.append(words))
+    assert deleted == [("crun", ID, places[1])]
+
+
+def test_the_records_of_a_user_s_runtimes_are_in_the_runtime_directory() -> None:
+    assert runtime_directories({"XDG_RUNTIME_DIR": "/x"}, 0) == ("/run/runc", "/run/crun")
+    assert runtime_directories({"XDG_RUNTIME_DIR": "/run/user/7"}, 7) == ("/run/user/7/runc", "/run/user/7/crun")
+    assert runtime_directories({}, 7) == ("/run/user/7/runc", "/run/user/7/crun")

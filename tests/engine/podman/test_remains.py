@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from podbot.engine.http import Response
-from podbot.engine.podman.remains import clear, delete_record, end_monitors, runtime_directories, storage
+from podbot.engine.podman.remains import clear, end_monitors, storage
 from podbot.errors import RemoveFailed, RequestFailed
 from tests.waiting import HANG
 
@@ -204,18 +204,3 @@ def test_a_list_that_the_engine_refuses_is_an_error() -> None:
 
     with pytest.raises(RequestFailed, match="unknown image"):
         clear(call, "shop", "", 0, on_this_host=lambda _container: None)
-
-
-def test_a_record_is_deleted_where_it_is(tmp_path: Path) -> None:
-    places = [str(tmp_path / name) for name in ("runc", "crun")]
-    deleted: list[tuple[str, ...]] = []
-    os.makedirs(os.path.join(places[1], ID))
-    for container in (ID, ID[:12], ""):
-        delete_record(container, places, delete=lambda *words: deleted.append(words))
-    assert deleted == [("crun", ID, places[1])]
-
-
-def test_the_records_of_a_user_s_runtimes_are_in_the_runtime_directory() -> None:
-    assert runtime_directories({"XDG_RUNTIME_DIR": "/x"}, 0) == ("/run/runc", "/run/crun")
-    assert runtime_directories({"XDG_RUNTIME_DIR": "/run/user/7"}, 7) == ("/run/user/7/runc", "/run/user/7/crun")
-    assert runtime_directories({}, 7) == ("/run/user/7/runc", "/run/user/7/crun")
