@@ -20,6 +20,8 @@ import tomli_w
 import podbot
 from e2e.harness import PODBOT, ROOTLESS, TAG, World, processes, running, wait_for
 from e2e.patience import patient
+from e2e.test_kills import image
+from e2e.test_terms import WITHOUT_PYTHON
 from podbot.engine.podman.leftovers import left
 from podbot.engine.podman.private.fit import containers_conf
 from podbot.engine.podman.private.podman_facts import detect
@@ -278,22 +280,51 @@ def test_an_engine_that_such_directories_have_stopped_works_again_at_the_next_co
     assert few_files(own_world, "podman", "images").returncode == 0
 
 
-def test_the_engine_stops_during_a_session(own_world: World) -> None:
-    """The agent runs by the guest and continues; only the end of the session needs the engine."""
-    agent = "until [ -e over ]; do sleep 0.1; done; echo bye; exit 6"
-    child, work = own_world.start_agent(agent, "--name", "e2e-gone")
-    for pid in own_world.service_pids():
+UNTIL_OVER = "until [ -e over ]; do sleep 0.1; done; echo bye; exit 6"
+
+
+def service_killed(world: World) -> None:
+    for pid in world.service_pids():
         os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not world.service_pids(), what="the service's end")
+
+
+def test_a_session_does_not_notice_that_podbots_engine_service_was_killed(own_world: World) -> None:
+    """The agent runs by the guest; the end of the session starts the service again."""
+    child, work = own_world.start_agent(UNTIL_OVER, "--name", "e2e-gone")
+    service_killed(own_world)
+    assert own_world.podbot("exec", "e2e-gone", "--", "sh", "-c", "exit 7").returncode == 7
+    assert not own_world.service_pids()
     Path(work, "over").touch()
     out, err = child.communicate(timeout=60)
-    assert (child.returncode, out) == (1, b"bye\n"), err
-    assert err.count(b"nothing listens on that socket any more") == 1, err
-    assert b"Traceback" not in err
-    wait_for(lambda: not own_world.container("e2e-gone"), what="the sandbox to end")
-    own_world.cleaned()
-    listed = own_world.podbot("ps", "--json")
-    assert (listed.returncode, listed.stdout, listed.stderr) == (0, "[]\n", "")
+    assert (child.returncode, out) == (6, b"bye\n"), err
+    assert err.splitlines()[-1] == b"podbot: starting custom in e2e-gone", err
+    assert not own_world.container("e2e-gone")
     assert not own_world.sessions()
+
+
+def test_an_agent_that_the_killed_service_ran_is_lost_with_it(own_world: World) -> None:
+    """Its output went through the service; the error says so, and nothing of the session is left."""
+    own_world.env["PODBOT_IMAGE"] = image(own_world, "bare", WITHOUT_PYTHON)
+    child, _ = own_world.start_agent(UNTIL_OVER, "--name", "e2e-gone")
+    service_killed(own_world)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 1, err
+    assert b"went away: its service ended, and with it the command's streams" in err, err
+    assert not own_world.container("e2e-gone")
+    assert not own_world.sessions()
+
+
+def test_a_command_that_the_killed_service_ran_is_ended(own_world: World) -> None:
+    own_world.env["PODBOT_IMAGE"] = image(own_world, "bare", WITHOUT_PYTHON)
+    with own_world.session() as name:
+        child = own_world.start("exec", name, "--", "sh", "-c", f"sleep 43079.{TAG}")
+        wait_for(lambda: running(f"sleep 43079.{TAG}"), what="the command", child=child)
+        service_killed(own_world)
+        _, err = child.communicate(timeout=60)
+        assert child.returncode == 1, err
+        assert b"went away: its service ended, and with it the command's streams" in err, err
+        assert not running(f"sleep 43079.{TAG}")
 
 
 def test_a_frozen_service_is_named_and_replaced_when_it_was_killed(own_world: World) -> None:

@@ -38,11 +38,8 @@ class FakeDriver:
             raise self.failure
         return self.engine
 
-    def reopen(self, _endpoint: str, _origin: str) -> FakeEngine:
+    def reopen(self, _endpoint: str, _origin: str, _environ: Mapping[str, str] | None = None) -> FakeEngine:
         return self.engine
-
-    def revive(self, _endpoint: str, _environ: Mapping[str, str]) -> None:
-        """It has not ended."""
 
     def runs_on(self, facts: PodmanFacts) -> None:
         """This machine is one with ``facts``. What is free on the one that runs the tests decides nothing."""

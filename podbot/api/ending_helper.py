@@ -17,10 +17,10 @@ def main() -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # podbot's own parent may have had it ignored
     signal.alarm(LIMIT)
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from podbot.api.engines import reopen, revived
+    from podbot.api.engines import reopen
     from podbot.hosting.ending import run
 
-    run(sys.stdin.buffer.read(), reopen, lambda engine: revived(engine, os.environ), environ=os.environ)
+    run(sys.stdin.buffer.read(), lambda engine: reopen(engine, os.environ), environ=os.environ)
 
 
 if __name__ == "__main__":

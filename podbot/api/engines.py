@@ -37,16 +37,13 @@ def open_engine(
         engine.close()
 
 
-def reopen(engine: EngineRef) -> Engine:
-    """The engine in a session's record, not yet contacted. Raises InvalidValue and UnsupportedEndpoint."""
+def reopen(engine: EngineRef, environ: Mapping[str, str] | None = None) -> Engine:
+    """The engine in a session's record, not yet contacted. Raises InvalidValue and UnsupportedEndpoint.
+
+    ``environ``: see ``EngineDriver.reopen``.
+    """
     origin = "the session's record"
-    return kinds.driver(engine.kind or DEFAULT_ENGINE, origin).reopen(engine.endpoint, origin)
-
-
-def revived(engine: EngineRef, environ: Mapping[str, str]) -> Engine:
-    """As :func:`reopen`, for an engine that podbot may have to start again. Also raises ContainerError subclasses."""
-    kinds.driver(engine.kind or DEFAULT_ENGINE, "the session's record").revive(engine.endpoint, environ)
-    return reopen(engine)
+    return kinds.driver(engine.kind or DEFAULT_ENGINE, origin).reopen(engine.endpoint, origin, environ)
 
 
 def engine_socket(config: AppConfig, environ: Mapping[str, str]) -> str | None:

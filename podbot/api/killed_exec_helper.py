@@ -18,13 +18,13 @@ def main(kind: str, endpoint: str, container: str, exec_id: str) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # podbot's own parent may have had it ignored
     signal.alarm(LIMIT)
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from podbot.api.engines import revived
+    from podbot.api.engines import reopen
     from podbot.engine.endpoint import EngineRef
     from podbot.execution.engine_command import end_left_command
     from podbot.session.killed import until_done
 
     def end() -> None:
-        with contextlib.closing(revived(EngineRef(endpoint, kind), os.environ)) as engine:
+        with contextlib.closing(reopen(EngineRef(endpoint, kind), os.environ)) as engine:
             end_left_command(engine, container, exec_id)
 
     until_done(end)

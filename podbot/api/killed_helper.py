@@ -30,7 +30,7 @@ def main(path: str) -> None:
 
 def clean_up(path: str) -> None:
     """Remove what is left of the session in directory ``path``. Raises PodbotError subclasses."""
-    from podbot.api.engines import revived
+    from podbot.api.engines import reopen
     from podbot.engine.endpoint import EngineRef
     from podbot.session.directory import left_session
     from podbot.session.killed import remove_left
@@ -42,7 +42,7 @@ def clean_up(path: str) -> None:
     if record is None:  # podbot was killed before it wrote one
         with left_session(path):
             return
-    with contextlib.closing(revived(EngineRef(record.endpoint, record.engine), os.environ)) as engine:
+    with contextlib.closing(reopen(EngineRef(record.endpoint, record.engine), os.environ)) as engine:
         remove_left(engine, os.environ, path, record)
 
 

@@ -85,7 +85,7 @@ def sandbox(
         except NOT_STARTED as exc:
             raise explained(exc, engine, config, environ) from exc
         driver, origin = driver_of(config), str(config.origin("engine"))
-        made = Sandbox(opened, lambda: driver.reopen(engine.endpoint, origin))
+        made = Sandbox(opened, lambda: driver.reopen(engine.endpoint, origin, environ))
         stack.callback(made.close)
         yield made
 

@@ -71,12 +71,11 @@ class EngineDriver(Protocol):
         """The endpoint that ``connect`` would use; None when it would start an engine. Raises UnsupportedEndpoint."""
         ...
 
-    def reopen(self, endpoint: str, origin: str) -> Engine:
-        """An engine at a recorded endpoint, not yet contacted. Raises UnsupportedEndpoint, naming ``origin``."""
-        ...
+    def reopen(self, endpoint: str, origin: str, environ: Mapping[str, str] | None = None) -> Engine:
+        """An engine at a recorded endpoint, not yet contacted. Raises UnsupportedEndpoint, naming ``origin``.
 
-    def revive(self, endpoint: str, environ: Mapping[str, str]) -> None:
-        """Start the engine at a recorded endpoint if podbot had started it and it has ended. Raises ContainerError."""
+        ``environ``: a request starts the engine again if podbot had started it and it has ended. Without it, none does.
+        """
         ...
 
     def machine(self, environ: Mapping[str, str]) -> EngineMachine:

@@ -27,6 +27,11 @@ class BadResponse(Exception):
         self.closed = closed
 
 
+def is_closed(exc: Exception) -> bool:
+    """Whether ``exc`` says that the peer closed the connection before the end of its response."""
+    return exc.closed if isinstance(exc, BadResponse) else isinstance(exc, ConnectionError)
+
+
 class Head(Frozen):
     """Status and headers (names in lower case) of a response."""
 

@@ -269,6 +269,11 @@ class Engine(Protocol):
         """Whether the engine's processes are on this host, so that their pids are valid here."""
         ...
 
+    @property
+    def restarts(self) -> int:
+        """How often podbot has started it again, because it had ended. Streams of commands end with an engine."""
+        ...
+
     def ping(self) -> EngineInfo: ...
 
     def host(self) -> EngineHost:

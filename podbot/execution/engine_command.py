@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable
 from signal import SIGTERM
+from typing import NoReturn
 
 from podbot.engine.port import Engine, ExecState, Size, StartRefusal
 from podbot.errors import (
@@ -67,6 +68,7 @@ class EngineCommand:
         self._counts, self._before = counts, before
         self._code: int | None = None
         self._witness = witness
+        self._restarts = engine.restarts
 
     def signal(self, number: int) -> bool:
         return signal_group(self._engine, self._container, self._exec_id, number, seconds=self._limits.shell)
@@ -128,6 +130,8 @@ class EngineCommand:
                 break
             if ending and is_gone(self._engine, self._container, state.pid):
                 break
+            if not ending and self._engine.restarts != self._restarts:
+                self._end_unread(sandbox_ends=sandbox_ends)
             if time.monotonic() > end:
                 self._out_of_patience(ending=ending, sandbox_ends=sandbox_ends)
                 break
@@ -204,9 +208,15 @@ class EngineCommand:
         if code is None:
             reason = "the engine reported its end without a status"
             raise ExecFailed(container=self._container, command=self._program, reason=reason)
-        if side.truncated:  # some of its output is lost, whatever its status
+        if side.truncated or self._engine.restarts != self._restarts:  # some output is lost, whatever its status
             raise EngineGone(endpoint=self._engine.endpoint, reason="the session's stream broke off in its output")
         return code
+
+    def _end_unread(self, *, sandbox_ends: bool) -> NoReturn:
+        """The engine's service was killed, and with it the command's streams; another one finds it running."""
+        if not sandbox_ends and not terminated(self, self._limits):
+            raise CommandSurvived(container=self._container, command=self._program)
+        raise EngineGone(endpoint=self._engine.endpoint, reason="its service ended, and with it the command's streams")
 
     def _out_of_patience(self, *, ending: bool, sandbox_ends: bool) -> None:
         """The engine still reports the command as running, although its stream has ended or it was killed."""

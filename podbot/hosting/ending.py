@@ -63,7 +63,6 @@ class Job(Frozen):
 def run(
     data: bytes,
     reopen: Callable[[EngineRef], Engine],
-    revive: Callable[[EngineRef], Engine],
     *,
     environ: Mapping[str, str],
     pauses: Sequence[float] = PAUSES,
@@ -71,9 +70,8 @@ def run(
 ) -> None:
     """Carry out the job that ``data`` describes. ``environ`` names podbot's directories.
 
-    ``reopen`` opens its engine without contacting it: a guest ends the agent without one. ``revive`` starts the engine
-    again where that is needed. Errors cannot be reported here: unfinished work stays in the session's record for the
-    next podbot command.
+    ``reopen`` opens its engine without contacting it: a guest ends the agent without one. Errors cannot be reported
+    here: unfinished work stays in the session's record for the next podbot command.
     """
     job = Job(**json.loads(data))
     ref = EngineRef(job.endpoint, job.engine)
@@ -81,7 +79,7 @@ def run(
         end_agent(engine, job, limits)
 
     def removed() -> None:
-        with contextlib.closing(revive(ref)) as engine:
+        with contextlib.closing(reopen(ref)) as engine:
             remove_session(engine, job, environ)
 
     until_done(removed, pauses)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from podbot.config.models import DEFAULT_ORIGIN
 from podbot.engine.port import Engine, Size
-from podbot.errors import TerminalTooSmall
+from podbot.errors import PodbotError, TerminalTooSmall
 from podbot.events import Emit, Event
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
 from podbot.frozen import Frozen, replace
@@ -81,8 +81,8 @@ def _carried_out(
     *,
     origin: Callable[[str], object],
 ) -> tuple[ExecStatus, OpenSandbox]:
-    session = plan.sandbox.session
-    with opening as box:
+    with _status_told_on_failure(plan, emit) as statuses, opening as box:
+        session = plan.sandbox.session
         began = file_clock()
         emit(Event("info", "agent.start", f"starting {plan.agent.kind} in {session}", {"session": session}))
         command = plan.agent.command
@@ -94,9 +94,26 @@ def _carried_out(
                 witness=OwnersWitness(plan.sandbox.runtime_dir),
             )  # fmt: skip
         emit(Event("debug", "agent.end", f"{plan.agent.kind} ended with status {status.code}", {"code": status.code}))
+        statuses.append(status.code)
         status = tell_limits_reached(box.engine, box.plan, status, origin, emit)
     offer_to_resume(plan.sandbox, began=began, kept=box.directory.kept, emit=emit)
     return status, box
+
+
+@contextlib.contextmanager
+def _status_told_on_failure(plan: LaunchPlan, emit: Emit) -> Iterator[list[int]]:
+    """Where the session's end fails, that is podbot's error, and its exit status says nothing of the agent's.
+
+    The block adds the agent's status to the list that it gets.
+    """
+    statuses: list[int] = []
+    try:
+        yield statuses
+    except PodbotError:
+        for code in statuses:
+            fields = {"session": plan.sandbox.session, "code": code}
+            emit(Event("warning", "agent.end", f"{plan.agent.kind} had ended with status {code}", fields))
+        raise
 
 
 @contextlib.contextmanager

@@ -95,6 +95,7 @@ class FakeEngine:
         self.cleared: list[tuple[str, str, float]] = []  # what ``clear`` got
         self.unisolated: Unmet | None = None  # the result of ``isolate`` if networks cannot be isolated
         self.local = True
+        self.restarts = 0
         self.words = WORDS
         self.image_builder: ImageBuilder | None = None  # none unless a test sets one
         self.rootless = os.getuid() != 0  # reported by ``host``, like ``storage``
@@ -122,6 +123,12 @@ class FakeEngine:
         """Make the engine disappear: streams end, and every call raises EngineGone."""
         for operation in _OPERATIONS:
             self.fail(operation, EngineGone(endpoint=self._endpoint, reason="connection refused"), times=None)
+        for session in list(self.sessions.values()):
+            session.drop()
+
+    def restart(self) -> None:
+        """Make the engine's service end, and start again at the next request: streams end, commands continue."""
+        self.restarts += 1
         for session in list(self.sessions.values()):
             session.drop()
 

@@ -98,6 +98,7 @@ class Ended:
     """An engine that reports the end of one command, whose sandbox lives."""
 
     state = "running"
+    restarts = 0
 
     def __init__(self, code: int) -> None:
         self.code = code

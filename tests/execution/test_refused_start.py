@@ -47,6 +47,7 @@ class OneExec:
     """An engine with one exec session."""
 
     words = WORDS
+    restarts = 0
 
     def __init__(self, code: int | None, *, running: bool = False) -> None:
         self._state = ExecState(running=running, exit_code=code, pid=7 if running else 0)

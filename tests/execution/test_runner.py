@@ -9,7 +9,6 @@ import queue
 import signal
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -26,53 +25,15 @@ from podbot.errors import (
 )
 from podbot.exec_spec import ExecSpec
 from podbot.execution.runner import ExecIO, ExecStatus, run_exec
-from podbot.execution.time_limits import TimeLimits
 from podbot.streams.screen import ScreenModes
 from podbot.streams.wake import Continued, Resize, Signal, Suspend
-from podbot.testing import STDERR, STDOUT, Command, ExecPeer, ScriptedExec
+from podbot.testing import STDERR, STDOUT, ExecPeer, ScriptedExec
+from tests.execution.runner_rig import NEVER, Rig
 from tests.execution.running import Running, Told
 from tests.streams.plumbing import nothing_left_open
 from tests.waiting import HANG, wait_until
 
-NEVER = TimeLimits(term=HANG, kill=HANG, last_output=HANG, status=HANG, shell=HANG)
 GONE = EngineGone(endpoint="unix:///fake/engine.sock", reason="connection refused")
-
-
-@dataclass
-class Rig(Running):
-    terminal: list[str] = field(default_factory=list)
-    size: Size | None = None
-    limits: TimeLimits = NEVER
-
-    def run(self, command: Command, *, tty: bool = False, stdin: bool = True, io: ExecIO | None = None) -> ExecStatus:
-        self.engine.on("it", command)
-        return self.exec(ExecSpec(command=("it", "--flag"), tty=tty, stdin=stdin), io)
-
-    def exec(self, spec: ExecSpec, io: ExecIO | None = None, *, sandbox_ends: bool = False) -> ExecStatus:
-        return run_exec(
-            self.engine,
-            self.name,
-            spec,
-            io or self.io(),
-            self.wake,
-            sandbox_ends=sandbox_ends,
-            limits=self.limits,
-        )
-
-    def io(self) -> ExecIO:
-        return ExecIO(self.stdin.read, self.stdout.write, self.stderr.write, lambda: self.size, self.on_terminal)
-
-    @contextlib.contextmanager
-    def on_terminal(self) -> Iterator[None]:
-        self.terminal.append("raw")
-        try:
-            yield
-        finally:
-            self.terminal.append("restored")
-
-    @property
-    def session_codes(self) -> list[int | None]:
-        return [session.code for session in self.engine.sessions.values() if session.spec.command[0] == "it"]
 
 
 @pytest.fixture
@@ -409,25 +370,6 @@ def test_who_ended_a_container_is_asked_again_because_a_killed_podbot_has_its_lo
     with pytest.raises(SandboxDied) as caught:
         run_exec(rig.engine, rig.name, ExecSpec(("it",)), rig.io(), rig.wake, witness=Told(afterwards="owner_killed"))
     assert caught.value.cause == "owner_killed"
-
-
-def test_an_engine_that_stops(rig: Rig) -> None:
-    def orphaned(io: ExecPeer) -> int:
-        rig.engine.vanish()
-        return 0
-
-    with pytest.raises(EngineGone):
-        rig.run(orphaned)
-
-
-def test_a_terminal_is_restored_when_the_engine_stops(rig: Rig) -> None:
-    def orphaned(io: ExecPeer) -> int:
-        rig.engine.vanish()
-        return 0
-
-    with pytest.raises(EngineGone):
-        rig.run(orphaned, tty=True)
-    assert rig.terminal == ["raw", "restored"]
 
 
 @pytest.mark.parametrize("way", ["term", "reader"])

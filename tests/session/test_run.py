@@ -9,6 +9,7 @@ import pytest
 from podbot.container_spec import ContainerSpec
 from podbot.engine.port import Size
 from podbot.errors import AgentNotInImage, EngineGone, MountRefused, SandboxDied, SessionExists, TerminalTooSmall
+from podbot.events import Event
 from podbot.exec_spec import ExecSpec
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.launch.resources.credentials import CredentialsPlan, FirstRunSource
@@ -207,6 +208,17 @@ def test_an_engine_that_stops_is_one_error_and_a_record(engine: FakeEngine, plac
     with pytest.raises(EngineGone):
         run_session(engine, place.plan(), SILENT, wake, place.events.append)
     assert [(found.session, found.live) for found in sessions(place.environ)] == [(SESSION, False)]
+
+
+def test_the_status_of_an_agent_is_told_when_its_session_cannot_be_ended(
+    engine: FakeEngine, place: Place, wake: Wake
+) -> None:
+    engine.on("claude", lambda _: 6)
+    engine.fail("remove", EngineGone(endpoint=engine.endpoint, reason="x"), times=None)
+    with pytest.raises(EngineGone):
+        run_session(engine, place.plan(), SILENT, wake, place.events.append)
+    fields = {"session": SESSION, "code": 6}
+    assert Event("warning", "agent.end", "claude had ended with status 6", fields) in place.events
 
 
 @pytest.mark.parametrize(

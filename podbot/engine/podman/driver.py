@@ -24,11 +24,15 @@ from podbot.events import Emit, Event, ignore
 from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
+    from socket import socket
+
+    from podbot.deadline import Deadline
     from podbot.engine.podman.engine_machine import PodmanMachine
     from podbot.engine.podman.rest import RestEngine
     from podbot.engine.port import EngineInfo
+    from podbot.engine.transport import Dial
 
-__all__ = ["WORDS", "connect", "locate", "machine", "reopen", "revive"]
+__all__ = ["WORDS", "connect", "locate", "machine", "reopen"]
 
 VARIABLES = ("CONTAINER_HOST", "DOCKER_HOST", "PODMAN_HOST")
 SYSTEM_SOCKETS = ("/run/podman/podman.sock", "/var/run/docker.sock")
@@ -38,10 +42,27 @@ def _may_use(path: str) -> bool:
     return os.access(path, os.R_OK | os.W_OK)
 
 
-def _engine(endpoint: Endpoint) -> RestEngine:
+def _engine(endpoint: Endpoint, restart: Callable[[], object] | None = None) -> RestEngine:
+    """``restart``: starts the engine again, where podbot had started it, when nothing answers there any more."""
     from podbot.engine.podman.rest import RestEngine  # imported here: `podbot exec` by a guest contacts no engine
 
-    return RestEngine(endpoint)
+    if restart is None:
+        return RestEngine(endpoint)
+
+    def reconnect(endpoint: Endpoint, dial: Dial, deadline: Deadline) -> socket:
+        from podbot.engine.transport import connect as connect_to
+
+        try:
+            return connect_to(endpoint, dial, deadline)
+        except (ConnectionFailed, SocketNotFound) as exc:
+            if _timed_out(exc):
+                raise
+            restart()
+            engine.restarts += 1
+            return connect_to(endpoint, dial, deadline)
+
+    engine = RestEngine(endpoint, connect=reconnect)
+    return engine
 
 
 def _start_service(environ: Mapping[str, str], emit: Emit) -> str:
@@ -81,7 +102,7 @@ def connect(
     host = host or Host(os.getuid())
     endpoint = locate(config, environ, host=host)
     if endpoint is not None:
-        return _checked(endpoint, emit, host)
+        return _checked(_engine(endpoint), endpoint, emit, host)
     try:
         return _own(environ, emit, host)
     except (ConnectionFailed, HealthCheckFailed, SocketNotFound) as exc:
@@ -92,17 +113,16 @@ def connect(
 
 
 def _own(environ: Mapping[str, str], emit: Emit, host: Host) -> RestEngine:
-    endpoint = _private(environ, emit, host)
+    endpoint, restart = _private(environ, emit, host)
     try:
-        return _checked(endpoint, emit, host)
+        return _checked(_engine(endpoint, restart), endpoint, emit, host)
     except (ConnectionFailed, HealthCheckFailed) as exc:
         if _timed_out(exc):
             raise _hanging(endpoint) from exc
         raise
 
 
-def _checked(endpoint: Endpoint, emit: Emit, host: Host) -> RestEngine:
-    engine = _engine(endpoint)
+def _checked(engine: RestEngine, endpoint: Endpoint, emit: Emit, host: Host) -> RestEngine:
     try:
         info = _pinged(engine, endpoint, emit, host)
     except HealthCheckFailed as exc:
@@ -163,17 +183,23 @@ def locate(config: AppConfig, environ: Mapping[str, str], *, host: Host | None =
     return named or _found(environ, host or Host(os.getuid()))
 
 
-def reopen(endpoint: str, origin: str) -> RestEngine:
-    """An engine at a recorded endpoint, not yet contacted. Raises UnsupportedEndpoint, naming ``origin``."""
-    return _engine(parse_endpoint(endpoint, origin))
+def reopen(
+    endpoint: str, origin: str, environ: Mapping[str, str] | None = None, *, host: Host | None = None
+) -> RestEngine:
+    """An engine at a recorded endpoint, not yet contacted. Raises UnsupportedEndpoint, naming ``origin``.
+
+    ``environ``: if the endpoint is that of podbot's own service, which has ended, a request starts it again.
+    """
+    found = parse_endpoint(endpoint, origin)
+    if environ is None or not _is_own(found, environ):
+        return _engine(found)
+    return _engine(found, lambda: (host or Host(os.getuid())).start_service(environ, ignore))
 
 
-def revive(endpoint: str, environ: Mapping[str, str], *, host: Host | None = None) -> None:
-    """Start podbot's own service if ``endpoint`` is its address and it has ended. Raises ServiceStartFailed and kin."""
+def _is_own(endpoint: Endpoint, environ: Mapping[str, str]) -> bool:
     from podbot.engine.podman.private.service import SOCKET, service_dir
 
-    if endpoint == f"unix://{os.path.join(service_dir(environ), SOCKET)}":
-        (host or Host(os.getuid())).start_service(environ, ignore)
+    return endpoint.uri == f"unix://{os.path.join(service_dir(environ), SOCKET)}"
 
 
 def machine(environ: Mapping[str, str]) -> PodmanMachine:
@@ -230,7 +256,8 @@ def _is_podman(endpoint: Endpoint) -> bool:
     return True
 
 
-def _private(environ: Mapping[str, str], emit: Emit, host: Host) -> Endpoint:
+def _private(environ: Mapping[str, str], emit: Emit, host: Host) -> tuple[Endpoint, Callable[[], object] | None]:
+    """The endpoint of podbot's own service, which runs, and what starts it again."""
     try:
         path = host.start_service(environ, emit)
     except EngineNotInstalled:
@@ -240,9 +267,11 @@ def _private(environ: Mapping[str, str], emit: Emit, host: Host) -> Endpoint:
             raise PermissionDenied(path=denied[0], origin="found there") from None
         left = [path for path in host.sockets(environ) if host.may_use(path) and _left_over(path, host.uid)]
         if left:
-            return Endpoint("unix", "found there", path=left[0])  # the only socket: connecting fails with its error
+            # The only socket: connecting fails with its error.
+            return Endpoint("unix", "found there", path=left[0]), None
         raise
-    return Endpoint("unix", "podbot's private service", path=path)
+    endpoint = Endpoint("unix", "podbot's private service", path=path)
+    return endpoint, lambda: host.start_service(environ, ignore)
 
 
 def candidate_sockets(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from podbot.deadline import Deadline, Sooner
 from podbot.engine.endpoint import Endpoint
-from podbot.engine.http import BadResponse, Response, Wire
+from podbot.engine.http import BadResponse, Response, Wire, is_closed
 from podbot.engine.podman import deep_layers, rest_answers
 from podbot.engine.podman.account_files import AccountFiles, account_files
 from podbot.engine.podman.leftovers import lives
@@ -87,6 +87,7 @@ class RestEngine:
         self._connect = connect
         self._wire: Wire | None = None
         self._used = 0.0
+        self.restarts = 0
         self.accounts: dict[str, AccountFiles] = {}  # of the containers of commands that are not started yet
 
     @property
@@ -149,13 +150,15 @@ class RestEngine:
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], patience: float | None
     ) -> Response:
         deadline = Deadline(self._limits.patience if patience is None else patience)
-        wire = self._fresh(deadline)
+        before, wire = self._wire, self._fresh(deadline)
         try:
             wire.send_request(method, API + path, data, headers)
             head = wire.read_head()
             response = Response(head.status, head.headers, wire.read_body(head))
         except (OSError, BadResponse) as exc:
             self.close()
+            if method == "GET" and wire is before and is_closed(exc):  # the engine has ended, and may be back
+                return self._once(method, path, data, headers, patience)
             raise self._gone(exc, deadline) from exc
         except BaseException:
             self.close()  # a late response would be taken for the next request's
@@ -176,7 +179,7 @@ class RestEngine:
 
             held = freed(self._endpoint.path if self._endpoint.scheme == "unix" else "")
             reason = f"no whole answer within {round(deadline.seconds, 1):g} s{held and f': {held}'}"
-        if isinstance(exc, BadResponse) and not exc.closed:
+        if isinstance(exc, BadResponse) and not is_closed(exc):
             return self._unhealthy(reason)
         return EngineGone(endpoint=self.endpoint, reason=reason)
 
@@ -270,9 +273,8 @@ class RestEngine:
         check_started(response, container)
 
     def _account_files(self, container: str) -> AccountFiles:
-        return (
-            account_files(self._call("GET", f"/containers/{named(container)}/json")) if self.local else AccountFiles()
-        )
+        path = f"/containers/{named(container)}/json"
+        return account_files(self._call("GET", path)) if self.local else AccountFiles()
 
     def stop(self, container: str, *, seconds: int) -> None:
         self._ending.stop(self._container(container), seconds)

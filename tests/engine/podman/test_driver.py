@@ -7,20 +7,23 @@ import os
 import select
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import pytest
 
 from podbot.config.models import AppConfig, Origin
-from podbot.engine.podman.driver import Host, connect, locate, revive
+from podbot.engine.podman.driver import Host, connect, locate, reopen
 from podbot.engine.podman.private.service import service_dir
+from podbot.engine.port import Size
 from podbot.errors import (
     ConnectionFailed,
+    EngineGone,
     EngineNotInstalled,
     HealthCheckFailed,
     PermissionDenied,
     PodbotError,
+    ServiceStartFailed,
     SocketNotFound,
 )
 from podbot.events import Emit, Event
@@ -172,13 +175,104 @@ def test_a_private_service_is_the_last_resort(host: Bench) -> None:
     assert host.connected() == system
 
 
-def test_only_podbot_s_own_service_is_started_again(host: Bench) -> None:
-    private = os.path.join(service_dir(host.environ), "podman.sock")
-    host.private = [private]
-    for endpoint in ("unix:///run/podman/podman.sock", "tcp://localhost:1", f"unix://{private}"):
-        assert host.private_asked == 0
-        revive(endpoint, host.environ, host=host.host)
-    assert host.private_asked == 1
+@dataclass
+class OwnService:
+    """podbot's own service, which can be killed, and answers ``answers`` requests.
+
+    ``starts``: how often it was started.
+    """
+
+    bench: Bench
+    answers: int = 2
+    starts: int = 0
+    life: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    @property
+    def path(self) -> str:
+        return os.path.join(service_dir(self.bench.environ), "podman.sock")
+
+    @property
+    def host(self) -> Host:
+        return replace_start(self.bench.host, self.start)
+
+    def start(self, _environ: Mapping[str, str], _emit: Emit) -> str:
+        self.starts += 1
+        if os.path.lexists(self.path):
+            os.unlink(self.path)
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        self.life.enter_context(serving(self.path, *[replay("ping")] * self.answers))
+        return self.path
+
+    def kill(self) -> None:
+        """Its socket stays, as a killed process leaves it."""
+        self.life.close()
+
+
+def replace_start(host: Host, start: Callable[[Mapping[str, str], Emit], str]) -> Host:
+    return Host(host.uid, host.system_sockets, host.may_use, start)
+
+
+@pytest.fixture
+def own(host: Bench) -> Iterator[OwnService]:
+    service = OwnService(host)
+    yield service
+    service.kill()
+
+
+def test_podbot_s_own_service_is_started_again_by_the_request_that_finds_it_ended(own: OwnService) -> None:
+    environ = own.bench.environ
+    for engine in (
+        connect(AppConfig(), environ, host=own.host),
+        reopen(f"unix://{own.path}", "the record", environ, host=own.host),
+    ):
+        engine.ping()
+        before = own.starts
+        own.kill()
+        engine.close()  # as after a second without a request
+        engine.ping()
+        assert own.starts == before + 1
+        engine.close()
+
+
+def test_a_question_whose_answer_was_lost_with_the_service_is_asked_again(own: OwnService) -> None:
+    own.answers = 1
+    engine = connect(AppConfig(), own.bench.environ, host=own.host)
+    own.kill()
+    engine.ping()
+    assert (own.starts, engine.restarts) == (2, 1)
+    engine.close()
+
+
+def test_a_request_that_changes_something_is_not_sent_again(own: OwnService) -> None:
+    """What it did is not known."""
+    own.answers = 1
+    engine = connect(AppConfig(), own.bench.environ, host=own.host)
+    with pytest.raises(EngineGone):
+        engine.exec_resize("e", Size(columns=80, rows=24))
+    assert own.starts == 1
+
+
+def test_no_other_engine_is_started_again(own: OwnService) -> None:
+    environ, other = own.bench.environ, own.bench.path("other.sock")
+    own.start(environ, own.bench.events.append)
+    own.kill()
+    for endpoint, environment in (
+        (f"unix://{own.path}", None),
+        (f"unix://{other}", environ),
+        ("tcp://[::1]:1", environ),
+    ):
+        with pytest.raises((ConnectionFailed, SocketNotFound)):
+            reopen(endpoint, "the record", environment, host=own.host).host()
+    assert own.starts == 1
+
+
+def test_a_service_that_does_not_start_again_is_the_error(own: OwnService) -> None:
+    def refused(_environ: Mapping[str, str], _emit: Emit) -> str:
+        raise ServiceStartFailed(reason="it ended with status 1", log="x")
+
+    engine = reopen(f"unix://{own.path}", "the record", own.bench.environ, host=replace_start(own.host, refused))
+    with pytest.raises(ServiceStartFailed):
+        engine.host()
 
 
 def test_locating_starts_nothing(host: Bench) -> None:
