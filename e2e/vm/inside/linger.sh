@@ -7,11 +7,17 @@ uid=$(id -u "$user")
 unit=podbot-token-daemon.service
 as_user() { runuser -u "$user" -- env XDG_RUNTIME_DIR="/run/user/$uid" HOME="/home/$user" "$@"; }
 active() { as_user systemctl --user is-active --quiet "$unit"; }
+# What the user has, for the log of a failure.
+found() {
+  loginctl list-sessions --no-legend
+  loginctl user-status "$user" --no-pager --lines 0 || true
+  systemctl status --no-pager --lines 20 "user@$uid.service" || true
+}
 until_true() {
   tries=60
   until "$@"; do
     tries=$((tries - 1))
-    [ "$tries" -gt 0 ] || { echo "not within 60 s: $*"; exit 1; }
+    [ "$tries" -gt 0 ] || { echo "not after 60 looks: $*"; found; exit 1; }
     sleep 1
   done
 }
