@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from podbot.config.models import AppConfig
 from podbot.frozen import Frozen
-from podbot.streams.terminal import is_terminal
+from podbot.streams.terminal import is_terminal, terminal_size
 
 CLONE_KEYS = ("workspace.depth", "workspace.submodules")
 
@@ -82,13 +82,33 @@ def show(items: Iterable[str]) -> None:
     """Print what a question is about, an item a line: where the question is, so not into the file of --log-file."""
     from podbot.visible_text import printable
 
+    columns = _columns()
     for item in items:
-        sys.stderr.write(f"  - {printable(item)}\n")
+        sys.stderr.write("".join(f"{line}\n" for line in folded(printable(item), "  - ", columns)))
+
+
+def folded(text: str, head: str, columns: int | None) -> list[str]:
+    """``text`` as lines that begin with ``head``, and with as many spaces. None: one line."""
+    if columns is None:
+        return [head + text]
+    import textwrap
+
+    return textwrap.wrap(
+        text, max(columns, len(head) + 20), initial_indent=head, subsequent_indent=" " * len(head),
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _columns() -> int | None:
+    """Of the terminal that stderr is; None if it is none."""
+    size = terminal_size(2)
+    return size[0] if size is not None else None
 
 
 def ask(question: str, *, default: bool = False) -> bool:
     """Ask on stderr. An empty line is the ``default``; anything else but yes, and the end of the input, is no."""
-    sys.stderr.write(f"{question} {'[Y/n]' if default else '[y/N]'} ")
+    text = f"{question} {'[Y/n]' if default else '[y/N]'}"
+    sys.stderr.write("\n".join(folded(text, "", _columns())) + " ")
     sys.stderr.flush()
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):

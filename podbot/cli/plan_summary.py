@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
 from collections.abc import Iterator
 
 from podbot.agents.login_state import LoginState, iso
+from podbot.cli.interaction import folded
 from podbot.cli.remedies import with_pages
 from podbot.container_spec import ContainerSpec, Limits, Security
 from podbot.launch.mounts import mount_notes
@@ -40,17 +40,8 @@ def summary(plan: LaunchPlan, width: int | None) -> str:
     indent = max(len(label) for label, _ in rows) + 2
     lines = [f"{plan.sandbox.session}  (nothing was created; --json prints the whole plan)"]
     for label, text in rows:
-        lines += _folded(text, f"  {label:<{indent}}", width)
+        lines += folded(text, f"  {label:<{indent}}", width)
     return "".join(f"{line}\n" for line in lines)
-
-
-def _folded(text: str, head: str, width: int | None) -> list[str]:
-    if width is None:
-        return [head + text]
-    return textwrap.wrap(
-        text, max(width, len(head) + 20), initial_indent=head, subsequent_indent=" " * len(head),
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
 
 
 def _rows(plan: LaunchPlan) -> Iterator[tuple[str, str]]:

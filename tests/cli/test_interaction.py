@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import itertools
+import struct
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from podbot.cli.globals import Globals
-from podbot.cli.interaction import Declined, Streams, ask, confirm, offers_setup, works_here
+from podbot.cli.interaction import Declined, Streams, ask, confirm, folded, offers_setup, works_here
 from podbot.config.models import AppConfig, Origin, WorkspaceConfig
 from podbot.errors import MissingRequired
 from tests.cli.terminals import Emulator, no_terminal
@@ -91,6 +96,29 @@ def test_what_is_asked_about_is_on_the_terminal_and_not_in_the_log_file(tmp_path
     assert found is None
     assert "  - one\\x1b[2J\r\n  - two\r\nRemove these? [y/N] " in shown
     assert log.read_text() == ""
+
+
+def test_a_question_is_folded_between_words() -> None:
+    """The terminal of a new user folds the offer to set up at its last column."""
+    with contextlib.closing(Emulator()) as emulator:
+        fcntl.ioctl(emulator.terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, 40, 0, 0))
+        emulator.type(b"y\n")
+        with emulator.as_streams():
+            confirm(["build an image with the agents that were named"], "This takes a while. Do it, and go on?")
+        shown = emulator.said().decode().replace("\r", "")
+    assert shown.endswith(
+        "  - build an image with the agents that\n    were named\nThis takes a while. Do it, and go on?\n[y/N] "
+    )
+
+
+WORDS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=30), st.sampled_from(["", "  - "]), st.integers(20, 90))
+def test_folding_changes_nothing_but_the_spaces(words: list[str], head: str, columns: int) -> None:
+    lines = folded(" ".join(words), head, columns)
+    assert " ".join(lines).split() == f"{head}{' '.join(words)}".split()
+    assert all(len(line) <= max(columns, len(head) + 20) for line in lines)
 
 
 @pytest.mark.parametrize("typed", [b"n\n", b"\n", b"\x04"])
