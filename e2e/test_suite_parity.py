@@ -107,7 +107,9 @@ def test_a_command_and_a_program(tools: Tools) -> None:
     )
     missing = tools.value("shell_execute", command=["no-such-program"])
     assert (missing.exit_code, missing.stderr) == (127, "no-such-program: not found\n")
-    assert tools.value("shell_execute", command=["sh", "-c", "kill -9 $$"]).exit_code == 137
+    killed = tools.call("shell_execute", command=["sh", "-c", "kill -SEGV $$"])
+    assert killed.value.exit_code == 139
+    assert killed.message == "The command ended with exit code 139: SIGSEGV: usually a fault of the program."
 
     program = tools.call("evaluate_python", code="import os\r\nif 1:\r\n\tprint(os.listdir('d'))")
     assert (program.success, program.render()) == (True, "Exit code 0\n\n['file']\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from podbot.errors import InvalidWorkingDirectory
+from podbot.execution.causes import cause_in_words
 from podbot.execution.result import limits_met
 from podbot.shell.types import ExecutionResult, Shell
 from podbot.tools import params as given
@@ -147,5 +148,5 @@ def exit_status(ran: ExecutionResult) -> int:
 def _end(ran: ExecutionResult, status: int) -> str:
     if ran.timed_out:
         return f"exceeded its time limit and was terminated after {ran.duration_seconds:.1f} s (exit code {status})"
-    met = limits_met(ran)
-    return f"ended with exit code {status}" + (f": {met}" if met else "")
+    why = limits_met(ran) or cause_in_words(ran.signal, ran.cause)
+    return f"ended with exit code {status}" + (f": {why}" if why else "")

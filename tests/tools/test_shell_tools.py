@@ -146,6 +146,8 @@ def test_a_program_that_fails_is_no_success_and_its_output_is_there() -> None:
     assert "memory" in memory.message
     full = evaluate(shell_with(ran(1, disk_full=True)), "1")
     assert full.message == "The program ended with exit code 1: a disk was full."
+    crashed = evaluate(shell_with(ran(139, signal=11, cause="fault")), "1")
+    assert crashed.message == "The program ended with exit code 139: SIGSEGV: usually a fault of the program."
 
 
 @pytest.mark.parametrize(("size", "limit", "valid"), [(2000, 2000, True), (2001, 2000, False), (200_000, None, True)])
