@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable
 from signal import SIGTERM
-from typing import NoReturn
 
 from podbot.engine.port import Engine, ExecState, Size, StartRefusal
 from podbot.errors import (
@@ -100,7 +99,12 @@ class EngineCommand:
 
     def ends_within(self, seconds: float) -> bool | None:
         def ended() -> bool:
-            state = self._engine.exec_inspect(self._exec_id)
+            try:
+                state = self._engine.exec_inspect(self._exec_id)
+            except RequestFailed as exc:
+                if exc.status == 404:  # an engine that was started again forgets it soon after its end
+                    return True
+                raise
             return not state.running or is_gone(self._engine, self._container, state.pid)
 
         try:
@@ -120,24 +124,32 @@ class EngineCommand:
         end = time.monotonic() + (self._limits.kill if ending and sandbox_ends else self._limits.status)
         pause = 0.002
         while True:
-            try:
-                state = self._engine.exec_inspect(self._exec_id)
-            except _GONE as exc:
-                raise EngineGone(endpoint=self._engine.endpoint, reason="the session's stream broke off") from exc
-            except ContainerError as exc:
-                raise self._died(str(exc)) from exc
+            state = self._state()
             if not state.running:
                 break
             if ending and is_gone(self._engine, self._container, state.pid):
                 break
-            if not ending and self._engine.restarts != self._restarts:
-                self._end_unread(sandbox_ends=sandbox_ends)
+            if not ending and self._is_unread:
+                if not sandbox_ends and not terminated(self, self._limits):
+                    raise CommandSurvived(container=self._container, command=self._program)
+                raise self._unread()
             if time.monotonic() > end:
                 self._out_of_patience(ending=ending, sandbox_ends=sandbox_ends)
                 break
             time.sleep(pause)
             pause = min(pause * 2, 0.1)
         return -1 if ending else self._checked(state.exit_code, side)
+
+    def _state(self) -> ExecState:
+        """Its state, once its stream has ended. Raises EngineGone, and SandboxDied if the engine does not know it."""
+        try:
+            return self._engine.exec_inspect(self._exec_id)
+        except _GONE as exc:
+            raise EngineGone(endpoint=self._engine.endpoint, reason="the session's stream broke off") from exc
+        except ContainerError as exc:
+            if self._is_unread:  # and has ended, and was forgotten
+                raise self._unread() from exc
+            raise self._died(str(exc)) from exc
 
     def refused(self, refusal: StartRefusal, spec: ExecSpec) -> bytes | None:
         """What to print in place of the runtime's words, if it has not started the command; None if that ran.
@@ -208,15 +220,20 @@ class EngineCommand:
         if code is None:
             reason = "the engine reported its end without a status"
             raise ExecFailed(container=self._container, command=self._program, reason=reason)
-        if side.truncated or self._engine.restarts != self._restarts:  # some output is lost, whatever its status
+        if self._is_unread:
+            raise self._unread()
+        if side.truncated:  # some of its output is lost, whatever its status
             raise EngineGone(endpoint=self._engine.endpoint, reason="the session's stream broke off in its output")
         return code
 
-    def _end_unread(self, *, sandbox_ends: bool) -> NoReturn:
-        """The engine's service was killed, and with it the command's streams; another one finds it running."""
-        if not sandbox_ends and not terminated(self, self._limits):
-            raise CommandSurvived(container=self._container, command=self._program)
-        raise EngineGone(endpoint=self._engine.endpoint, reason="its service ended, and with it the command's streams")
+    @property
+    def _is_unread(self) -> bool:
+        """Whether the engine's service has ended, and with it the command's streams, which another one has not."""
+        return self._engine.restarts != self._restarts
+
+    def _unread(self) -> EngineGone:
+        reason = "its service ended, and with it the command's streams"
+        return EngineGone(endpoint=self._engine.endpoint, reason=reason)
 
     def _out_of_patience(self, *, ending: bool, sandbox_ends: bool) -> None:
         """The engine still reports the command as running, although its stream has ended or it was killed."""

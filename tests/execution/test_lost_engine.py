@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from podbot.errors import EngineGone
+from podbot.errors import EngineGone, RequestFailed
 from podbot.testing import STDOUT, ExecPeer
 from tests.execution.runner_rig import Rig
 from tests.execution.running import Running
 from tests.waiting import HANG, wait_until
+
+LOST = "its service ended, and with it the command's streams"
 
 
 @pytest.fixture
@@ -43,7 +45,7 @@ def test_a_command_of_an_engine_that_was_started_again_is_ended(rig: Rig, *, san
 
     with pytest.raises(EngineGone) as caught:
         rig.run(unread, sandbox_ends=sandbox_ends)
-    assert caught.value.reason == "its service ended, and with it the command's streams"
+    assert caught.value.reason == LOST
     assert rig.session_codes == ([None] if sandbox_ends else [143])
 
 
@@ -56,7 +58,22 @@ def test_the_status_of_a_command_whose_engine_was_started_again_does_not_count(r
 
     with pytest.raises(EngineGone) as caught:
         rig.run(ends)
-    assert "broke off in its output" in caught.value.reason
+    assert caught.value.reason == LOST
+
+
+def test_a_command_that_such_an_engine_forgets_at_its_end_has_ended(rig: Rig) -> None:
+    """Podman's service knows of a command that another one started only until its monitor has cleaned up."""
+
+    def forgotten(io: ExecPeer) -> int:
+        restarted(rig, io)
+        io.ended.wait(HANG)
+        no_session = RequestFailed(operation="inspect an exec session", status=404, reason="no such exec session")
+        rig.engine.fail("exec_inspect", no_session, times=None)
+        return 0
+
+    with pytest.raises(EngineGone) as caught:
+        rig.run(forgotten)
+    assert caught.value.reason == LOST
 
 
 def test_a_terminal_is_restored_when_the_engine_stops(rig: Rig) -> None:
