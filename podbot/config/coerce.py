@@ -8,29 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from podbot.config.checks import CHECKS, CHOICES, Refusal, check_text, parse_memory, shown
-from podbot.config.models import Origin
+from podbot.config.checks import CHECKS, CHOICES, LARGEST, Refusal, check_text, parse_memory, shown
 from podbot.config.schema import Key, nearest
 from podbot.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from podbot.config.layers import Place
+    from podbot.config.models import Origin
 
 __all__ = ["from_text", "from_value", "parse_memory", "type_name"]
 
 _SIMILAR = 0.7  # a mistyped choice, and not another word: cursor is no custom
+_SIZES = ("sandbox.memory", "sandbox.shm", "agent.frame_limit")
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
-_TYPES = {str: "a string", bool: "a boolean", int: "an integer", float: "a number", list: "a list", dict: "a table"}
+_TYPES = {str: "a text", bool: "true or false", int: "a number", float: "a number", list: "a list", dict: "a table"}
 _WANTED = {
-    "string": "a string",
-    "choice": "a string",
+    "string": "text",
+    "choice": "text",
     "boolean": "true or false",
     "integer": "a whole number",
     "number": "a number",
-    "list": "a list of strings",
-    "table": "a table of strings",
+    "list": "a list of texts",
+    "table": "a table of texts",
 }
 _FORMS = {
     "string": 'Write it in quotes, such as "{example}".',
+    "size": 'Write it with its unit and in quotes, such as "{example}".',
     "choice": "Write it in quotes.",
     "boolean": "Write true or false, without quotes.",
     "integer": "Write it in digits and without quotes, such as {example}.",
@@ -40,7 +45,7 @@ _FORMS = {
 }
 
 
-def from_value(key: Key, value: object, origin: Origin) -> Any:
+def from_value(key: Key, value: object, origin: Origin | Place) -> Any:
     """Convert a TOML value, or a caller's, to the key's type. Raises InvalidValue."""
     try:
         return _checked(key, _typed(key, value))
@@ -67,7 +72,7 @@ def type_name(value: object) -> str:
     return _TYPES.get(kind) or ("a date or time" if kind.__module__ == "datetime" else f"a {kind.__name__}")
 
 
-def _invalid(key: Key, origin: Origin, refusal: Refusal) -> InvalidValue:
+def _invalid(key: Key, origin: Origin | Place, refusal: Refusal) -> InvalidValue:
     return InvalidValue(field=key.dotted, origin=str(origin), reason=refusal.reason, hint=refusal.hint)
 
 
@@ -123,7 +128,7 @@ def _pairs(text: str) -> dict[str, str]:
 
 
 def _typed(key: Key, value: object) -> object:
-    """``value`` as the key's type. Raises Refusal. A boolean is not an integer; an integer is a number."""
+    """``value`` as the key's type. Raises Refusal. True is not 1; a whole number is a number."""
     match key.kind, value:
         case (("string" | "choice"), str()):
             return value
@@ -139,14 +144,23 @@ def _typed(key: Key, value: object) -> object:
             return MappingProxyType(
                 {_text(k, "a name"): _text(v, f"the value of {shown(k)}") for k, v in value.items()}
             )
-    # A list or a table may hold a secret that was written as a string; a switch or a number does not.
-    shows = isinstance(value, str) and key.kind in ("boolean", "integer", "number")
-    found = f"the text {shown(value)}" if shows else type_name(value)
-    raise Refusal(f"expected {_WANTED[key.kind]}, not {found}", _form(key))
+    raise Refusal(f"expected {_WANTED[key.kind]}, not {_found(key, value)}", _form(key))
+
+
+def _found(key: Key, value: object) -> str:
+    # A list or a table may hold a secret that was written as a text; a switch or a number does not.
+    if isinstance(value, str) and key.kind in ("boolean", "integer", "number"):
+        return f"the text {shown(value)}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    # Python cannot print a number of more than 4,300 digits (0x… in TOML).
+    return f"the number {value}" if isinstance(value, int | float) and abs(value) <= LARGEST else type_name(value)
 
 
 def _form(key: Key) -> str:
-    form = _FORMS.get(key.kind, "").replace("{example}", str(key.example or key.default))
+    form = _FORMS.get("size" if key.dotted in _SIZES else key.kind, "").replace(
+        "{example}", str(key.example or key.default)
+    )
     return f"{form} {_more(key)}".strip()
 
 
@@ -163,7 +177,7 @@ def _float(value: float) -> float:
 
 def _text(value: object, which: str) -> str:
     if not isinstance(value, str):
-        raise Refusal(f"{which} is {type_name(value)}, not a string")
+        raise Refusal(f"{which} is {type_name(value)}, not text", "Write it in quotes.")
     return value
 
 

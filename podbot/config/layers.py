@@ -14,7 +14,7 @@ from podbot.config.coerce import from_text, from_value, type_name
 from podbot.config.models import LoadOptions, Origin
 from podbot.config.schema import KEYS, SECTIONS, VARIABLES, nearest, nearest_key
 from podbot.errors import ConfigFileNotFound, InvalidValue, MalformedFile, UnknownKey, UnsafeConfigFile
-from podbot.frozen import Frozen
+from podbot.frozen import Frozen, replace
 
 LARGEST_FILE = 1 << 20  # bytes; a mistyped --config /dev/zero must end
 PREFIX = "PODBOT_"
@@ -22,6 +22,28 @@ PROJECT = "project"  # the table of tables with settings of one project
 CONFIG_PATH = "PODBOT_CONFIG_PATH"
 RESERVED = frozenset({CONFIG_PATH, "PODBOT_CACHE"})
 RESERVED_PREFIXES = ("PODBOT_E2E_", "PODBOT_BENCH_")
+
+
+class Place:
+    """Where a value of a file is, for an error: as text the file and the line, which is searched for only then."""
+
+    def __init__(self, origin: Origin, data: bytes, path: tuple[str, ...] = ()) -> None:
+        self.origin = origin
+        self._data = data
+        self._path = path
+
+    def at(self, *names: str) -> Place:
+        """The place of a key, or of a table, below this one."""
+        return Place(self.origin, self._data, (*self._path, *names))
+
+    def of_project(self, name: str) -> Place:
+        """The same place, as the table of a project."""
+        return Place(replace(self.origin, project=name), self._data, self._path)
+
+    def __str__(self) -> str:
+        from podbot.config.toml_lines import line_of
+
+        return self.origin.on_line(line_of(self._data.decode(), self._path))
 
 
 class Setting(Frozen):
@@ -34,16 +56,16 @@ class Setting(Frozen):
 Layer = Mapping[str, Setting]
 
 
-def document_layer(document: Mapping[str, Any], origin: Origin, table: str = "") -> Layer:
+def document_layer(document: Mapping[str, Any], place: Place, table: str = "") -> Layer:
     """The settings of a parsed TOML table with the sections of a configuration. Raises UnknownKey, InvalidValue.
 
-    ``table``: the table in which they are, for messages; empty for the whole document.
+    ``place``: of the table in its file. ``table``: its name, for messages; empty for the whole document.
     """
     layer = {}
-    for dotted, given in _flat(document, origin, table):
-        value = from_value(KEYS[dotted], given, origin)
+    for dotted, given in _flat(document, place, table):
+        value = from_value(KEYS[dotted], given, place.at(*dotted.split(".")))
         if value is not None:
-            layer[dotted] = Setting(value, origin)
+            layer[dotted] = Setting(value, place.origin)
     return layer
 
 
@@ -125,23 +147,23 @@ def parse_file(path: str, data: bytes) -> dict[str, Any]:
     raise MalformedFile(path=path, reason=reason, hint=hint)
 
 
-def _flat(document: Mapping[str, Any], origin: Origin, table: str) -> Iterator[tuple[str, Any]]:
+def _flat(document: Mapping[str, Any], place: Place, table: str) -> Iterator[tuple[str, Any]]:
     """(dotted key, value) for every known key; anything else in the document is an error."""
     for name, value in document.items():
         if name in SECTIONS:
-            yield from _section(name, value, origin, table)
+            yield from _section(name, value, place, table)
         elif name in KEYS and "." not in name:
             yield name, value
         else:
-            raise _unknown(name, value, origin, table)
+            raise _unknown(name, value, place, table)
 
 
-def _section(section: str, value: object, origin: Origin, table: str) -> Iterator[tuple[str, Any]]:
+def _section(section: str, value: object, place: Place, table: str) -> Iterator[tuple[str, Any]]:
     if not isinstance(value, dict):
         hint = f"Write [{_in_table(table, section)}] on a line of its own and its keys below it."
         raise InvalidValue(
             field=_in_table(table, section),
-            origin=str(origin),
+            origin=str(place.at(section)),
             reason=f"expected a table, not {type_name(value)}",
             hint=hint,
         )
@@ -150,13 +172,14 @@ def _section(section: str, value: object, origin: Origin, table: str) -> Iterato
         if "." in name or dotted not in KEYS:
             near = nearest_key(dotted)
             key = _in_table(table, f"{section}.{_quoted(name)}")
-            raise UnknownKey(key=key, origin=str(origin), suggestion=near)
+            raise UnknownKey(key=key, origin=str(place.at(section, name)), suggestion=near)
         yield dotted, inner
 
 
-def _unknown(name: str, value: object, origin: Origin, table: str) -> UnknownKey:
+def _unknown(name: str, value: object, place: Place, table: str) -> UnknownKey:
     near = nearest(name, (*SECTIONS, *([] if table else [PROJECT]))) if isinstance(value, dict) else ""
-    return UnknownKey(key=_in_table(table, _quoted(name)), origin=str(origin), suggestion=near or nearest_key(name))
+    key = _in_table(table, _quoted(name))
+    return UnknownKey(key=key, origin=str(place.at(name)), suggestion=near or nearest_key(name))
 
 
 def _in_table(table: str, name: str) -> str:

@@ -11,6 +11,7 @@ from podbot.config.layers import (
     CONFIG_PATH,
     PROJECT,
     Layer,
+    Place,
     document_layer,
     environment_layer,
     override_layer,
@@ -79,13 +80,15 @@ def file_layers(path: str, named_by: Origin, environ: Mapping[str, str]) -> File
 
     Raises ConfigFileNotFound (missing, a directory, unreadable), MalformedFile, UnknownKey, InvalidValue.
     """
-    document = parse_file(path, read_file(path, named_by))
+    data = read_file(path, named_by)
+    document = parse_file(path, data)
+    place = Place(Origin("file", path), data)
     projects: tuple[ProjectTable, ...] = ()
     if PROJECT in document:
         from podbot.config.projects import project_tables
 
-        projects = project_tables(document.pop(PROJECT), path, environ)
-    return FileLayers(document_layer(document, Origin("file", path)), projects)
+        projects = project_tables(document.pop(PROJECT), place.at(PROJECT), environ)
+    return FileLayers(document_layer(document, place), projects)
 
 
 def config_location(options: LoadOptions) -> tuple[str, Origin, bool]:

@@ -46,10 +46,15 @@ class Origin(Frozen):
     project: str = ""
 
     def __str__(self) -> str:
+        return self.on_line(None)
+
+    def on_line(self, line: int | None) -> str:
+        """As text, with the line of a file if it is known."""
         if self.kind == "flag" and not self.detail.startswith("-"):
             return self.detail
         names = {"environment": "variable", "file": "config file"}
         text = f"{names.get(self.kind, self.kind)} {self.detail}".strip()
+        text = text if line is None else f"{text}, line {line}"
         return f"{text}, project {self.project}" if self.project else text
 
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from podbot.config.checks import Refusal, check_text
 from podbot.config.coerce import type_name
-from podbot.config.layers import PROJECT, Layer, document_layer
-from podbot.config.models import AppConfig, Origin, ProjectChoice
+from podbot.config.layers import PROJECT, Layer, Place, document_layer
+from podbot.config.models import AppConfig, ProjectChoice
 from podbot.errors import InvalidValue
 from podbot.places import home_dir
 
@@ -40,18 +40,21 @@ class ProjectTable(NamedTuple):
     layer: Layer
 
 
-def project_tables(value: object, file: str, environ: Mapping[str, str]) -> tuple[ProjectTable, ...]:
-    """The tables in the file's ``project``. Raises InvalidValue, UnknownKey, also for tables of other workspaces."""
+def project_tables(value: object, place: Place, environ: Mapping[str, str]) -> tuple[ProjectTable, ...]:
+    """The tables in the file's ``project``, which is at ``place``.
+
+    Raises InvalidValue, UnknownKey, also for tables of other workspaces.
+    """
     if not isinstance(value, dict):
-        raise _invalid(PROJECT, file, f"expected tables, not {type_name(value)}", 'Write [project."~/src/shop"].')
+        raise _invalid(PROJECT, place, f"expected tables, not {type_name(value)}", 'Write [project."~/src/shop"].')
     home = _home(environ)
     tables: dict[str, ProjectTable] = {}
     for name, table in value.items():
-        path = _path(name, file, home)
+        path = _path(name, place.at(name), home)
         if path in tables:
             reason = f'[project."{tables[path].name}"] is for the same directory'
-            raise _invalid(_title(name), file, reason, "Put the settings of both into one table.")
-        tables[path] = ProjectTable(name, path, _layer(name, table, file))
+            raise _invalid(_title(name), place.at(name), reason, "Put the settings of both into one table.")
+        tables[path] = ProjectTable(name, path, _layer(name, table, place.at(name)))
     return tuple(tables.values())
 
 
@@ -88,21 +91,23 @@ def _title(name: str) -> str:
     return f'{PROJECT}."{name}"' if name.isprintable() and len(name) <= _LONGEST else f"{PROJECT}.{name[:_LONGEST]!r}"
 
 
-def _layer(name: str, table: object, file: str) -> Layer:
+def _layer(name: str, table: object, place: Place) -> Layer:
     title = _title(name)
     if not isinstance(table, dict):
-        raise _invalid(title, file, f"expected a table, not {type_name(table)}", f"Write [{title}].")
-    layer = document_layer(table, Origin("file", file, name), title)
+        raise _invalid(title, place, f"expected a table, not {type_name(table)}", f"Write [{title}].")
+    layer = document_layer(table, place.of_project(name), title)
     for dotted in layer:
         section = dotted.partition(".")[0]
         if dotted in _OF_IMAGES or (section not in _SECTIONS and dotted not in _KEYS):
             reason = _FOR_ALL if dotted in _OF_IMAGES else _REASONS[section]
             hint = "Set it outside of the project's table."
-            raise _invalid(f"{title}.{dotted}", file, f"it cannot differ by project: {reason}", hint)
+            raise _invalid(
+                f"{title}.{dotted}", place.at(*dotted.split(".")), f"it cannot differ by project: {reason}", hint
+            )
     return layer
 
 
-def _path(name: str, file: str, home: str) -> str:
+def _path(name: str, place: Place, home: str) -> str:
     """The absolute and normal path that ``name`` is. Raises InvalidValue."""
     reason = ""
     try:
@@ -115,7 +120,7 @@ def _path(name: str, file: str, home: str) -> str:
         reason = "its path contains '..'"
     if reason:
         hint = 'Name the project\'s directory by a path that begins with / or ~/: [project."~/src/shop"].'
-        raise _invalid(_title(name), file, reason, hint)
+        raise _invalid(_title(name), place, reason, hint)
     return "/" + os.path.normpath(_expanded(name, home)).lstrip("/")
 
 
@@ -142,5 +147,5 @@ def _home(environ: Mapping[str, str]) -> str:
     return os.path.realpath(home_dir(environ))
 
 
-def _invalid(field: str, file: str, reason: str, hint: str) -> InvalidValue:
-    return InvalidValue(field=field, origin=str(Origin("file", file)), reason=reason, hint=hint)
+def _invalid(field: str, place: Place, reason: str, hint: str) -> InvalidValue:
+    return InvalidValue(field=field, origin=str(place), reason=reason, hint=hint)

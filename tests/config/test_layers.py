@@ -139,7 +139,7 @@ def test_unknown_keys_are_reported_with_the_nearest_key(path: Path, text: str, k
     with pytest.raises(UnknownKey) as caught:
         file_layers(str(path), FLAG, {})
     assert (caught.value.key, caught.value.suggestion) == (key, suggestion)
-    assert caught.value.origin == f"config file {path}"
+    assert caught.value.origin == f"config file {path}, line {1 + ('.' in key and text.startswith('['))}"
 
 
 def test_a_hostile_key_name_cannot_break_the_line(path: Path) -> None:
@@ -153,9 +153,9 @@ def test_a_hostile_key_name_cannot_break_the_line(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "field", "reason"),
     [
-        ("agent = 'claude'", "agent", "expected a table, not a string"),
+        ("agent = 'claude'", "agent", "expected a table, not a text"),
         ("[[agent]]\nkind = 'claude'", "agent", "expected a table, not a list"),
-        ("[image]\nname = 'x'", "image", "expected a string, not a table"),
+        ("[image]\nname = 'x'", "image", "expected text, not a table"),
         ("[agent]\nkind = 'cluade'", "agent.kind", "'cluade' is not one of"),
         ("[sandbox]\nprivileged = 'true'", "sandbox.privileged", "expected true or false, not the text"),
     ],
@@ -166,7 +166,7 @@ def test_wrong_values_name_key_and_file(path: Path, text: str, field: str, reaso
         file_layers(str(path), FLAG, {})
     assert caught.value.field == field
     assert caught.value.reason.startswith(reason)
-    assert caught.value.origin == f"config file {path}"
+    assert caught.value.origin == f"config file {path}, line {1 + ('.' in field)}"
 
 
 def test_the_environment_layer_names_the_variable() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.config import AppConfig, LoadOptions, Origin, load_config
+from podbot.config.layers import Place
 from podbot.config.models import ProjectChoice
 from podbot.config.projects import project_tables
 from podbot.errors import InvalidValue, PodbotError, UnknownKey
@@ -153,8 +154,8 @@ def test_a_nearer_table_is_not_disturbed_by_a_link_above(user: User) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("project = 1", "expected tables, not an integer"),
-        ('[project]\n"~/a" = 1', "expected a table, not an integer"),
+        ("project = 1", "expected tables, not a number"),
+        ('[project]\n"~/a" = 1', "expected a table, not a number"),
         ('[project."src"]', "not an absolute path"),
         ('[project.""]', "not an absolute path"),
         ('[project."~ada/src"]', "not an absolute path"),
@@ -199,7 +200,7 @@ def test_an_unknown_key_is_named_with_its_table(user: User, text: str, key: str,
 )
 def test_any_table_is_read_or_refused(value: dict[str, Any]) -> None:
     try:
-        tables = project_tables(value, "/c.toml", {"HOME": "/home/ann"})
+        tables = project_tables(value, Place(Origin("file", "/c.toml"), b""), {"HOME": "/home/ann"})
     except PodbotError:
         return
     assert all(os.path.isabs(table.path) and os.path.normpath(table.path) == table.path for table in tables)
