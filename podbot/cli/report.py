@@ -233,15 +233,19 @@ class Reporter:
 def report_error(exc: PodbotError, g: Globals) -> None:
     """Print an error as one paragraph: what happened, its origin, and the remedy."""
     from podbot.cli.remedies import paragraph, remedy_of
+    from podbot.config.secret_shapes import HIDDEN, SHAPES
     from podbot.streams.terminal import is_terminal
+
+    def plain(text: str) -> str:  # a token that was typed in the wrong place, whatever error it caused
+        return SHAPES.sub(HIDDEN, text)
 
     terminal = is_terminal(0)
     if g.log_format == "json":
-        name, remedy = type(exc).__name__, remedy_of(exc, terminal=terminal)
-        line = {"level": "error", "kind": name, "message": exc.message, "remedy": remedy, "fields": exc.fields}
-        say(_json(line))
+        name, remedy = type(exc).__name__, plain(remedy_of(exc, terminal=terminal))
+        fields = {name: plain(value) if isinstance(value, str) else value for name, value in exc.fields.items()}
+        say(_json({"level": "error", "kind": name, "message": plain(exc.message), "remedy": remedy, "fields": fields}))
     else:
-        say(f"podbot: {printable(paragraph(exc, terminal=terminal))}")
+        say(f"podbot: {printable(plain(paragraph(exc, terminal=terminal)))}")
         if g.verbose and (detail := exc.fields.get("detail")):
             say(f"podbot: the engine's own words: {printable(detail)}")
 

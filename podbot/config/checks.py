@@ -34,8 +34,10 @@ class Refusal(ValueError):
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value for a message: quoted, on one line, limited in length."""
-    text = repr(value)
+    """A value for a message: without what can be a secret, quoted, on one line, limited in length."""
+    from podbot.config.secret_shapes import masked  # needed only for an error
+
+    text = repr(masked(value) if isinstance(value, str) else value)
     return text if len(text) <= limit else f"{text[:limit]}…{text[-1]}"
 
 
@@ -68,8 +70,8 @@ def is_variable_name(name: str) -> bool:
 
 def _positive(value: int) -> None:
     if not 0 < value <= LARGEST:
-        # Not shown: a number with more than 4,300 digits (0x… in TOML) cannot even be printed.
-        raise Refusal("it is out of range", "Write a whole number above zero.")
+        # A number with more than 4,300 digits (0x… in TOML) cannot even be printed.
+        raise Refusal(f"{value if value <= 0 else 'it'} is out of range", "Write a whole number above zero.")
 
 
 def memory_limit(text: str, machine: int = 0) -> int | None:
@@ -190,7 +192,8 @@ def _published(value: tuple[str, ...]) -> None:
 def _permissions(value: Mapping[str, str]) -> None:
     for name, level in value.items():
         if not is_variable_name(name) or level not in _LEVELS:
-            raise Refusal(f"{shown(name)} = {shown(level)} is not a permission", f"Levels are {', '.join(_LEVELS)}.")
+            what = shown(level) if level.isalpha() and len(level) <= 12 else "another text"  # which may be a secret
+            raise Refusal(f"{shown(name)} = {what} is not a permission", f"Levels are {', '.join(_LEVELS)}.")
 
 
 def is_version(text: str) -> bool:
@@ -274,7 +277,20 @@ def _hosts(value: tuple[str, ...]) -> None:
         try:
             expand((text,))
         except BadRule as exc:
-            raise Refusal(str(exc), exc.hint) from None
+            reason, hint = rule_refusal(text, str(exc), exc.hint)
+            raise Refusal(reason, hint) from None
+
+
+def rule_refusal(text: str, reason: str, hint: str) -> tuple[str, str]:
+    """What is said of a rule for hosts that is none, and what to write: without the text, if that can be a secret.
+
+    An address is without its login there already.
+    """
+    from podbot.config.secret_shapes import can_have_secret
+
+    if can_have_secret(text) and "://" not in text:
+        return "a rule (not shown, because it may be a secret) names no host", "Write HOST, *.HOST, HOST:PORT or @SET."
+    return reason, hint
 
 
 # After the allowed values, where neither they nor the key's own description say which one to write.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from podbot.agents.definition import TRUSTED
 from podbot.agents.registry import CUSTOM, agents
 from podbot.agents.registry import agent as known
-from podbot.config.checks import is_variable_name
+from podbot.config.checks import is_variable_name, shown
 from podbot.config.models import AgentConfig, AppConfig
 from podbot.errors import InvalidValue, MissingRequired
 from podbot.exec_spec import ExecSpec
@@ -110,7 +110,7 @@ def _check_given(request: LaunchRequest, required: Mapping[str, str], kind: str)
     for name, value in request.env.items():
         reason = ""
         if not is_variable_name(name):
-            reason = f"{name[:80]!r} is not the name of a variable"
+            reason = f"{shown(name)} is not the name of a variable"
         elif "\0" in value:
             reason = f"the value of {name} contains a NUL character"
         elif required.get(name, value) != value:

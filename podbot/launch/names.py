@@ -51,10 +51,12 @@ def session_name(chosen: str | None, workspace: str, nonce: str, origin: str) ->
     if chosen is None:
         return f"{_MADE}{slug(workspace.rstrip('/').rpartition('/')[2])}-{nonce}"
     if not is_name(chosen):
+        from podbot.config.checks import shown
+
         raise InvalidValue(
             field="session name",
             origin=origin,
-            reason=f"{chosen[:80]!r} is not a valid session name",
+            reason=f"{shown(chosen, 80)} is not a valid session name",
             hint=f"Use letters, digits, '_', '.' and '-', the first a letter or digit, at most {LONGEST} characters.",
         )
     return chosen

@@ -7,7 +7,10 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-HIDDEN = "[redacted]"
+from podbot.config.secret_shapes import HIDDEN, SHAPES
+
+__all__ = ["HIDDEN", "Redactor"]
+
 SHORTEST = 5  # a shorter value would match parts of many ordinary words
 SHORTEST_LINE = 8  # of a value with several lines
 _END_OF_LINE = re.compile(r"\r{0,2}\n")  # with \r* a text of many \r would take the square of its length
@@ -16,18 +19,6 @@ _MARKS = ("-----BEGIN ", "-----END ")  # by them a key is recognized, also one t
 _WHOLE = frozenset({"env", "environment", "headers", "httpheaders"})
 _NAMES = re.compile(
     r"(?i)api[-_]?key|access[-_]?key|private[-_]?key|token|secret|passw|passphrase|authorization|credential|cookie|bearer"
-)
-_SHAPES = re.compile(
-    r"""
-    \b(?:sk|rk|pk)[-_][A-Za-z0-9][A-Za-z0-9_-]{15,}   # OpenAI, Anthropic, Stripe
-    | \bgh[pousr]_[A-Za-z0-9]{20,} | \bgithub_pat_\w{20,} | \bglpat-[\w-]{16,} | \bnpm_[A-Za-z0-9]{20,}
-    | \bxox[abeprs]-[A-Za-z0-9-]{10,} | \b(?:AKIA|ASIA)[0-9A-Z]{16}\b | \bAIza[\w-]{30,} | \bya29\.[\w-]{20,}
-    | (?<![\w-])[\w-]{11,}+\.eyJ[\w-]{8,}(?:\.[\w-]*)?   # JWT; without the lookbehind, eyJ-eyJ-... is quadratic
-    | (?i:\bbearer|\bbasic)\s+[A-Za-z0-9+/._~=-]{8,}
-    | -----BEGIN[ ][A-Z ]*PRIVATE[ ]KEY-----.*?(?:-----END[ ][A-Z ]*PRIVATE[ ]KEY-----|\Z)
-    | (?<=://)[^\s/@:]*:[^\s/@]+(?=@)                  # user:password in an address
-    """,
-    re.VERBOSE | re.DOTALL,
 )
 
 
@@ -60,7 +51,7 @@ class Redactor:
         """``text`` without known secrets and strings that are shaped like one."""
         if self._values is not None:
             text = self._values.sub(HIDDEN, text)
-        return _SHAPES.sub(HIDDEN, text)
+        return SHAPES.sub(HIDDEN, text)
 
     def begun(self, text: str) -> int:
         """How many lines at the end of ``text``, which ends with a newline, may begin a secret with more lines."""
@@ -78,7 +69,7 @@ class Redactor:
 
         It is ``cut`` if there is none, or if one that has not ended yet begins ``text``.
         """
-        for pattern in (self._values, _SHAPES):
+        for pattern in (self._values, SHAPES):
             for found in pattern.finditer(text) if pattern is not None else ():
                 if found.start() < cut < found.end():
                     cut = found.end() if found.end() < len(text) else found.start() or cut

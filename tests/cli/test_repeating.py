@@ -12,7 +12,10 @@ from podbot.cli.commands import COMMANDS, Command
 from podbot.cli.entry import main
 from podbot.cli.globals import Globals
 from podbot.cli.repeating import is_repeatable, masked, repeated, shown_word
+from podbot.testing import FakeEngine
+from tests.session.plans import Place
 
+TOKEN = "ghp_" + "Ab1" * 12
 CORE = st.text("abcdefhj23456789", min_size=6, max_size=12).map(lambda text: f"zq{text}")
 URL = "https://ann:{}@github.com/octo/hello"
 FORMS = (
@@ -131,3 +134,21 @@ def test_what_is_shown_of_a_word_with_a_secret(word: str, shown: str) -> None:
 def test_an_option_that_is_named_for_a_secret_may_have_it_as_the_next_word() -> None:
     assert repeated(["redis-server", "--requirepass", "x"], "WORDS…") == "WORDS…"
     assert repeated(["a" * 61], "WORD") == repeated(["a\nb"], "WORD") == "WORD"
+
+
+@pytest.mark.usefixtures("no_terminal_here")
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "claude", "-w", TOKEN), ("run", "claude", "-w", ".", "--mount", TOKEN), ("stop", TOKEN),
+        ("run", "claude", "-w", ".", "--env-file", TOKEN), ("--config", TOKEN, "ps"), ("cp", TOKEN, "shop:/x"),
+        ("run", "claude", "-w", ".", "--name", f"a {TOKEN}"), ("open", TOKEN), ("--engine-socket", f"/{TOKEN}", "ps"),
+        ("ps", "--filter", f"path={TOKEN}x", "--format", TOKEN),
+    ],
+)  # fmt: skip
+def test_a_token_in_the_place_of_any_other_value_is_not_repeated(
+    place: Place, engine: FakeEngine, words: tuple[str, ...], form: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    main(["--log-format", form, *words])
+    assert TOKEN not in capfd.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from podbot.config.checks import TOKEN
+from podbot.config.checks import TOKEN, shown
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.frozen import Frozen
@@ -114,11 +114,11 @@ def checked_repo(text: str, origin: str, server_url: str, *, clones: bool = True
     elif re.match(_ADDRESS, text):
         reason, hint = _of_address(text, server_url, clones=clones)
     elif not slash or "/" in name:
-        reason = f"{text[:80]!r} is not owner/name"
+        reason = f"{shown(text, 80)} is not owner/name"
     elif not re.match(_OWNER, owner):
-        reason = f"{owner[:80]!r} is not the name of a user or an organization"
+        reason = f"{shown(owner, 80)} is not the name of a user or an organization"
     elif not re.match(_NAME, name) or name in (".", ".."):
-        reason = f"{name[:120]!r} is not the name of a repository"
+        reason = f"{shown(name, 120)} is not the name of a repository"
     elif name.lower().endswith(".git"):
         reason = "no repository's name ends in .git"
     if reason is not None:
@@ -146,11 +146,11 @@ def _of_address(text: str, server_url: str, *, clones: bool) -> tuple[str, str]:
     if not re.match(_HOST, at):
         return reason, _FORM
     is_plain = is_web and re.match(_PLAIN_PATH, path)
-    shown = f"{scheme}://{at}{path}" if is_plain else "this address"
+    address = f"{scheme}://{at}{path}" if is_plain else "this address"
     if not clones:
-        return f"{shown} is on {at}, and podbot has tokens only for {own.hostname} (github.server_url)", _FORM
-    wanted = shown if is_plain else "it"
-    reason = f"{shown} is on {at}, and podbot clones only from {own.hostname} (github.server_url)"
+        return f"{address} is on {at}, and podbot has tokens only for {own.hostname} (github.server_url)", _FORM
+    wanted = address if is_plain else "it"
+    reason = f"{address} is on {at}, and podbot clones only from {own.hostname} (github.server_url)"
     return reason, f"Clone {wanted} yourself, and name its directory in place of the repository."
 
 
@@ -176,7 +176,7 @@ def checked_branch(text: str, origin: str) -> str:
         raise InvalidValue(
             field="branch",
             origin=origin,
-            reason=f"{text[:80]!r} cannot be the name of a branch",
+            reason=f"{shown(text, 80)} cannot be the name of a branch",
             hint=f"Write {name}."
             if _is_branch(name) and name.isprintable()
             else "Write it as `git branch` shows it, such as main, without origin/ or refs/heads/.",
@@ -258,7 +258,7 @@ def _directory(config: AppConfig, name: str) -> str:
     base = "/" + "/".join(parts)
     reason = None
     if not given.startswith("/") or "." in parts or ".." in parts:
-        reason = f"{given[:80]!r} is not an absolute path without '.' and '..'"
+        reason = f"{shown(given, 80)} is not an absolute path without '.' and '..'"
     elif not given.isprintable():
         reason = "it has a character that cannot be shown"
     else:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from podbot.config.checks import rule_refusal
 from podbot.config.models import AppConfig
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.frozen import field
@@ -140,7 +141,8 @@ def _check(texts: tuple[str, ...], origin: str) -> None:
         try:
             expand((text,))
         except BadRule as exc:
-            raise InvalidValue(field="network.allow", origin=origin, reason=str(exc), hint=exc.hint) from None
+            reason, hint = rule_refusal(text, str(exc), exc.hint)
+            raise InvalidValue(field="network.allow", origin=origin, reason=reason, hint=hint) from None
 
 
 def _behind_the_gateway(config: AppConfig, keys: tuple[HeldKey, ...]) -> tuple[str, ...]:
