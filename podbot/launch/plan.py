@@ -76,11 +76,6 @@ def _checked(
     check(config, subcommand)
     check_sealed(config, request)
     check_project(config, facts)
-    if not (config.image or "").strip():
-        raise MissingRequired(
-            field="image",
-            hint="There is no sandbox image yet: build one, which takes about a minute.",
-        )
     clone = plan_clone(config, request)
     idle = check_effects(config, subcommand)
     return idle, plan_workspace(config, request, facts, clone)
@@ -108,9 +103,15 @@ def _sandbox(
     parts = (*resources.values(), agent_part)
     open_resources = {name: part.value for name, part in resources.items() if part.value is not None}
     files = tuple(file for part in parts for file in part.files)
+    image = (config.image or "").strip()
+    if not image:  # last, because setting up takes a minute, and what else is wrong costs nothing to say
+        raise MissingRequired(
+            field="image",
+            hint="Name an image. Without one of yours, build podbot's own, which takes about a minute.",
+        )
     container = ContainerSpec(
         name=session,
-        image=(config.image or "").strip(),
+        image=image,
         image_origin=str(config.origin("image")),
         labels={
             **_labels(config, facts, session, code=workspace.code, keep=keep),

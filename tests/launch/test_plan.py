@@ -144,7 +144,7 @@ def test_a_blank_image_is_missing(image: str | None) -> None:
     with pytest.raises(MissingRequired) as caught:
         plan({"image": image})
     assert caught.value.field == "image"
-    assert "There is no sandbox image yet: build one" in str(caught.value)
+    assert "Without one of yours, build podbot's own" in str(caught.value)
 
 
 def test_blanks_around_an_image_are_removed() -> None:
