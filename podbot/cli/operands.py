@@ -53,7 +53,7 @@ def read_operands(
     for at, word in enumerate(words):
         if word in AGENT_KINDS:
             if agent is not None:
-                raise _wrong(f"two agents, {agent} and {word}", "A session has one.")
+                raise _wrong(f"two agents, {agent} and {word}", "A session has one: leave one of them out.")
             agent = word
         elif is_path(word, is_directory):
             if path is not None:
@@ -136,6 +136,9 @@ def is_mount(word: str) -> bool:
 def mount_hint(word: str) -> str:
     """What to type for a mount of podman's."""
     mount = re.sub(_SUFFIX, lambda found: ":ro" if "ro" in found[1].split(",") else "", word)
+    if re.match(r"[A-Za-z0-9][\w.-]*:", mount):  # of podman's, the name of a volume
+        named = repeated([f"./{mount}"], "SRC:DST")
+        return f"podbot has no volumes. A directory of this machine is mounted with `--mount {named}`."
     return f"Another directory is mounted with `--mount {repeated([mount], 'SRC:DST')}`."
 
 

@@ -8,15 +8,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from podbot.agents.registry import known
+from podbot.cli import before_command
 from podbot.cli.argv_scan import scan
 from podbot.cli.commands import find
 from podbot.cli.grammar import SessionCommand
 from podbot.cli.habits import ARGUMENTS
 from podbot.cli.habits import COMMANDS as HABITS
 from podbot.cli.habits import OPTIONS as OPTION_HABITS
-from podbot.cli.operands import Operands, mount_hint, read_operands
-from podbot.cli.options import COMMON
-from podbot.cli.repeating import is_repeatable, masked, repeated
+from podbot.cli.operands import Operands, is_mount, mount_hint, read_operands
+from podbot.cli.options import COMMON, Option
+from podbot.cli.repeating import is_repeatable, masked, repeated, shown_word
 from podbot.cli.run_habits import AGENTS_FIRST, AGENTS_SWITCHES, AGENTS_TOO, PODMANS
 from podbot.cli.run_words import own_words
 from podbot.cli.typos import command_meant
@@ -99,7 +100,7 @@ def _bad_option(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
     return f"{name} needs a value", called + _behind(typed)
 
 
-def _bad_value(exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
+def _bad_value(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
     """For podbot's numbers in its own words, not in those of the parser."""
     if exc.param is None:  # the table's own check of a combination
         return exc.message, ""
@@ -109,7 +110,28 @@ def _bad_value(exc: Any, _argv: Sequence[str]) -> tuple[str, str]:
         return f"{exc.param.opts[0]}: {exc.message}", ""
     least = f" from {option.least}" if option.least is not None else ""
     most = f" to {option.most}" if option.most is not None else ""
-    return f"{exc.param.opts[0]} must be a whole number{least}{most}", ""
+    name, value = option.spelled[0], _value_of(option, argv)
+    number = option.default if option.default is not None else 100 if option.least == 0 else 1
+    duration = re.fullmatch(r"([0-9]{1,4}) ?(s|m|h)[a-z]*", value) if option.metavar == "S" else None
+    if duration is not None:
+        number = int(duration[1]) * {"s": 1, "m": 60, "h": 3600}[duration[2]]
+    behind = [piece.strip("[]…") for piece in command.grammar if piece != "[OPTIONS]"] if command is not None else []
+    line = " ".join([exc.ctx.command_path, name, str(number), *behind])
+    what = f"{name}: {shown_word(value)} is not" if value else f"{name} is not"
+    return f"{what} a whole number{least}{most}", f"Write {'seconds: ' if duration else ''}`{line}`."
+
+
+def _value_of(option: Option, argv: Sequence[str]) -> str:
+    """The last value of ``option`` in ``argv``, in any of its spellings; or empty."""
+    found = ""
+    for word, following in zip(argv, [*argv[1:], ""], strict=True):
+        for spelled in option.spelled:
+            attached = word.removeprefix(f"{spelled}=" if spelled.startswith("--") else spelled)
+            if word == spelled:
+                found = following
+            elif attached != word:
+                found = attached
+    return found
 
 
 def _other(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
@@ -145,7 +167,7 @@ def _command_instead(word: str, context: Any, argv: Sequence[str]) -> str:
         return habit.replace("{agents}", ", ".join(AGENT_KINDS))
     if not group and word in known():
         return f"`{_run_agent(word, argv)}` runs it."
-    if not group and (line := _run_instead(word)):
+    if not group and (line := _run_instead(word) or before_command.image_instead(word, argv)):
         return line
     begin = "".join(f"{name} " for name in group)
     others = {words.removeprefix(begin) for words in HABITS if words.startswith(begin)}
@@ -180,11 +202,11 @@ def _run_instead(word: str) -> str:
 def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
     """What to type in place of an unknown ``option``."""
     takes_words = isinstance(context.command, SessionCommand)
-    if context.command_path == "podbot" and option in AGENTS_FIRST:
-        general = f"podbot run -- {option}"
-        is_first = _spells(argv[0], option)
-        return _behind(repeated(["podbot", "run", "--", *argv], general, _LONGEST) if is_first else general)
+    if context.command_path == "podbot" and (hint := _in_front(option, argv)):
+        return hint
     habit = OPTION_HABITS.get(context.command_path.partition(" ")[2], {}).get(option, "")
+    if option in ("--volume", "--bind") and is_mount(mount := _after(option, argv)):
+        habit = mount_hint(mount)
     if takes_words and not habit and option in PODMANS:
         habit = f"{_ENGINES} `{context.command_path} --help` lists podbot's options."
     if context.command_path == "podbot run" and (meant := _image_in(argv, option)):
@@ -196,6 +218,25 @@ def _instead_of(option: str, context: Any, argv: Sequence[str]) -> str:
     if habit or not takes_words:
         return habit or (f"Did you mean {near}?" if near else "")
     return f"{f'Did you mean {near}? ' if near else ''}{_agents_option(context, option, argv)}"
+
+
+def _in_front(option: str, argv: Sequence[str]) -> str:
+    """What to type for an option of an agent's, or of a command, that has no command in front of it; or empty."""
+    if option not in AGENTS_FIRST:
+        return before_command.instead_of(option, argv, _LONGEST)
+    general = f"podbot run -- {option}"
+    is_first = _spells(argv[0], option)
+    return _behind(repeated(["podbot", "run", "--", *argv], general, _LONGEST) if is_first else general)
+
+
+def _after(option: str, argv: Sequence[str]) -> str:
+    """The value of an ``option`` that podbot does not have, or empty."""
+    found = (
+        following if word == option else word.removeprefix(f"{option}=")
+        for word, following in zip(argv, [*argv[1:], ""], strict=True)
+        if word.partition("=")[0] == option
+    )
+    return next(found, "")
 
 
 def _image_in(argv: Sequence[str], unknown: str = "") -> Any:

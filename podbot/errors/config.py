@@ -86,6 +86,7 @@ class ConfigFileNotFound(ConfigError):
 
     MISSING: ClassVar[str] = "no such file"
     DIRECTORY: ClassVar[str] = "it is a directory"
+    CIRCLE: ClassVar[str] = "its symbolic links lead in a circle"
     path: str
     origin: str
     reason: str = MISSING
@@ -95,6 +96,7 @@ class ConfigFileNotFound(ConfigError):
     def remedy(self) -> str:
         """How to name a file that can be read."""
         known = {self.MISSING: "Correct the path.", self.DIRECTORY: "Name a file in that directory."}
+        known[self.CIRCLE] = "Correct the links, or name the file itself."
         return known.get(self.reason, "Name another file, or make this one readable.")
 
 
@@ -124,24 +126,33 @@ class IllegalCombination(ConfigError):
 
 
 class MountRefused(ConfigError):
-    """The mount policy refuses a host path or a target inside the sandbox."""
+    """The mount policy refuses a host path, or a target inside the sandbox; ``operation`` is then AT_TARGET."""
+
+    AT_TARGET: ClassVar[str] = "mount anything at"
 
     path: str
     origin: str
     reason: str
     hint: str = "Choose a project directory instead."
-    template: ClassVar[str] = "refused to mount {path} ({origin}): {reason}"
+    operation: str = "mount"
+    template: ClassVar[str] = "refused to {operation} {path} ({origin}): {reason}"
     advice: ClassVar[str] = "{hint}"
 
 
 class TokenFileRefused(ConfigError):
-    """A file of tokens cannot be used."""
+    """A file of tokens cannot be used. ``origin``: who named it; empty for podbot's own."""
 
     path: str
     reason: str
     hint: str = ""
-    template: ClassVar[str] = "the token file {path} cannot be used: {reason}"
+    origin: str = ""
+    template: ClassVar[str] = "the token file {path} ({origin}) cannot be used: {reason}"
     advice: ClassVar[str] = "{hint}"
+
+    @property
+    def message(self) -> str:
+        """One sentence that names the file, and its origin."""
+        return super().message.replace(" ()", "", 1)
 
 
 class AddressUnusable(ConfigError):

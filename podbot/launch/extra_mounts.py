@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from podbot.config.checks import shown
 from podbot.config.models import AppConfig
 from podbot.container_spec import Mount
 from podbot.errors import InvalidValue
@@ -12,6 +13,7 @@ from podbot.frozen import Frozen
 from podbot.launch.mount_paths import checked_source, normal_target
 from podbot.launch.types import HostFacts, LaunchRequest
 
+_ANOTHER = "Choose another directory."
 KEY = "sandbox.extra_mounts"
 _OPTIONS = (
     "rw",
@@ -27,6 +29,13 @@ _OPTIONS = (
     "rshared",
     "rslave",
     "rprivate",
+)
+
+
+_LONG = {"src": "source", "dst": "target", "destination": "target"}  # podman's names
+_FORM = (
+    "Write SOURCE, SOURCE:TARGET or one of them with :ro, without other colons; TARGET begins with /. There are no"
+    " other options: a mount can be written without :ro, and needs no SELinux label."
 )
 
 
@@ -52,7 +61,7 @@ def wanted_mounts(config: AppConfig, request: LaunchRequest) -> Iterator[WantedM
             raise InvalidValue(
                 field=KEY,
                 origin=origin,
-                reason=f"{text[:80]!r} is not a mount",
+                reason=f"{shown(text, 80)} is not a mount",
                 hint="Write it as SOURCE:TARGET or SOURCE:TARGET:ro, without other colons; TARGET begins with /.",
             )
         yield WantedMount(source, target, text.endswith(":ro"), origin, typed=False)
@@ -64,24 +73,33 @@ def _typed(text: str, origin: str) -> WantedMount:
     """``SOURCE[:TARGET][:ro]``. Raises InvalidValue."""
     rest = text.removesuffix(":ro")
     source, colon, target = rest.partition(":")
-    if text.startswith("type="):  # podman's and docker's long form
-        source = ""
     if source.strip() and re.fullmatch(r"[^:/,]+", target) and target not in _OPTIONS:
+        hint = "Write where the sandbox is to have it"
+        hint += "." if shown(source, 80) != repr(source) else f", such as {source}:/{target}."
+        reason = f"the target {shown(target, 80)} does not begin with /"
+        raise InvalidValue(field="mount", origin=origin, reason=reason, hint=hint)
+    if text.startswith("type=") or not source.strip() or (colon and not target.startswith("/")) or ":" in target:
         raise InvalidValue(
             field="mount",
             origin=origin,
-            reason=f"the target {target[:80]!r} does not begin with /",
-            hint=f"Write where the sandbox is to have it, such as {source}:/{target}.",
-        )
-    if not source.strip() or (colon and not target.startswith("/")) or ":" in target:
-        raise InvalidValue(
-            field="mount",
-            origin=origin,
-            reason=f"{text[:80]!r} is not a mount",
-            hint="Write SOURCE, SOURCE:TARGET or one of them with :ro, without other colons; TARGET begins with /."
-            " There are no other options: a mount can be written without :ro, and needs no SELinux label.",
+            reason="podman's long form is not read"
+            if text.startswith("type=")
+            else f"{shown(text, 80)} is not a mount",
+            hint=_short_form(text) or _FORM,
         )
     return WantedMount(source, target if colon else None, text.endswith(":ro"), origin, typed=True)
+
+
+def _short_form(text: str) -> str:
+    """What to write for podman's and docker's ``type=bind,source=S,target=T``; empty if it has no such form."""
+    if not text.startswith("type="):
+        return ""
+    parts = [part.partition("=") for part in text.split(",")]
+    given = {_LONG.get(name, name): value for name, _, value in parts}
+    source, target = given.get("source", ""), given.get("target", "")
+    if given["type"] != "bind" or not source or not target or shown(source, 80) != repr(source):
+        return f"Only directories of this machine are mounted. {_FORM}"
+    return f"Write {source}:{target}{':ro' * any(given.get(name) in ('', 'true') for name in ('ro', 'readonly'))}."
 
 
 def plan_extra(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> list[Mount]:
@@ -89,7 +107,7 @@ def plan_extra(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> l
     mounts = []
     for wanted, found in zip(wanted_mounts(config, request), facts.extra_mounts, strict=True):
         roots = [*facts.allowed_roots, *([found] if wanted.typed else [])]
-        source = checked_source(found, wanted.origin, roots, facts)
+        source = checked_source(found, wanted.origin, roots, facts, another=_ANOTHER)
         target = normal_target(source if wanted.target is None else wanted.target, wanted.origin)
         mounts.append(Mount(source, target, wanted.read_only))
     return mounts

@@ -13,12 +13,17 @@ from podbot.errors import MountRefused
 from podbot.launch.refused_paths import refusal, refused_sources, refused_unless_named, reserved_targets, within
 from podbot.launch.types import HostFacts, LinkFacts, PathFacts
 
-_HINT = "Choose another target inside the sandbox."
+_HINT = "Choose another target inside the sandbox, such as /srv/data."
 # C0 and C1 controls, line separators, bidirectional overrides, and surrogates (bytes that are not UTF-8).
 # The engine accepts a newline in a path (measured), but terminals and log lines do not, nor JSON a surrogate.
 UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 _ANOTHER = "Choose a project directory instead."
+_REMEDIES = {
+    "missing": "Check the path.",
+    "other": "Name the directory that it lies in. A single file is copied into a session.",
+    "circle": "Correct the links, or name the directory itself.",
+}
 _ROOTS = "Add it or a parent of it to workspace.allowed_roots."
 
 
@@ -38,6 +43,7 @@ def normal_target(text: str, origin: str, hint: str = _HINT) -> str:
             origin=origin,
             reason=reason,
             hint=hint,
+            operation=MountRefused.AT_TARGET,
         )
     return target
 
@@ -51,18 +57,22 @@ def shown(path: str) -> str:
 
 
 def checked_source(
-    found: PathFacts, origin: str, roots: Sequence[PathFacts], facts: HostFacts, *, follow_links: bool | None = None
+    found: PathFacts,
+    origin: str,
+    roots: Sequence[PathFacts],
+    facts: HostFacts,
+    *,
+    follow_links: bool | None = None,
+    another: str = _ANOTHER,
 ) -> str:
     """The path to mount. Raises MountRefused, with a remedy.
 
     It must be inside one of ``roots``. ``follow_links``: whether the operator allows a link that leads out of its
-    repository; None: there is no option for that here.
+    repository; None: there is no option for that here. ``another``: what to do about a directory that is refused.
     """
     path = found.resolved
     reason = unshowable(found.given) or unshowable(path) or _not_a_directory(found)
-    reason, hint = reason or refusal(path, refused_sources(facts, path)), _ANOTHER
-    if found.kind in ("missing", "circle"):
-        hint = "Check the path." if found.kind == "missing" else "Correct the links, or name the directory itself."
+    reason, hint = reason or refusal(path, refused_sources(facts, path)), _REMEDIES.get(found.kind, another)
     if reason is None and (reason := refused_unless_named(facts, path)):
         hint = f'If it is a project, name it in your configuration: workspace.allowed_roots = ["{path}"].'
     if reason is None and not follow_links and (link := leading_out(found, facts)):
@@ -74,7 +84,9 @@ def checked_source(
         reason, hint = "it is not inside any of workspace.allowed_roots", _ROOTS
     if reason is not None:
         text = shown(path)
-        if found.given not in (path, path + "/"):
+        if found.kind == "missing" and (plain := _without_secret(found.given)) != found.given:
+            text = shown(plain)
+        elif found.given not in (path, path + "/"):
             text += f", from {shown(found.given)}"
         raise MountRefused(path=text, origin=origin, reason=reason, hint=hint)
     return path
@@ -110,11 +122,17 @@ def _never_given(directory: str, facts: HostFacts) -> bool:
     return refusal(directory, refused_sources(facts, directory)) is not None
 
 
+def _without_secret(given: str) -> str:
+    from podbot.config.secret_shapes import masked
+
+    return masked(given)
+
+
 def _not_a_directory(found: PathFacts) -> str | None:
     return {
         "directory": None,
         "missing": "there is no such directory",
-        "other": "it is not a directory",
+        "other": "it is not a directory, and only directories are mounted",
         "circle": "its symbolic links lead in a circle",
         "unreadable": "this user may not open it",
     }[found.kind]

@@ -111,6 +111,7 @@ def plan_clone_mounts(config: AppConfig, request: LaunchRequest, facts: HostFact
                 origin=origin,
                 reason=f"the repository is cloned into {directory}",
                 hint="Choose another target, or another workspace.base_dir.",
+                operation=MountRefused.AT_TARGET,
             )
     return _ordered(mounts, origin)
 
@@ -133,6 +134,7 @@ def _ordered(mounts: list[Mount], origin: str) -> tuple[Mount, ...]:
                 origin=origin,
                 reason="two mounts have this target",
                 hint="Give each its own.",
+                operation=MountRefused.AT_TARGET,
             )
         seen.add(mount.target)
     return tuple(sorted(mounts, key=lambda mount: mount.target.split("/")))

@@ -27,7 +27,7 @@ HOSTS = ("--transcript", "--acp-delegation", "--frame-limit")  # options of podb
 BEHIND = "Options for the agent follow --:"
 USAGE = "`podbot run [AGENT] [PATH] [-- WORDS…]`"
 UNSET = "config set: VALUE is missing. A blank stands between KEY and VALUE:"
-NUMBER = "--time must be a whole number from 0 to 3600. `podbot stop --help` shows its usage."
+NUMBER = "is not a whole number from 0 to 3600."
 BY_LINE = {f"{command} {option}": hint for command, found in OPTIONS.items() for option, hint in found.items()}
 HINTS = sorted({*COMMANDS.values(), *BY_LINE.values(), *ARGUMENTS.values()})
 
@@ -99,7 +99,11 @@ def test_each_habit_gets_its_hint_in_one_paragraph(words: str, capfd: pytest.Cap
 @pytest.mark.usefixtures("no_terminal_here", "place")
 @pytest.mark.parametrize(
     ("ports", "said"),
-    [("3000-3010", "is not one port"), ("53/udp", "has a protocol"), ("3000/tcp", "has a protocol")],
+    [
+        ("3000-3010", "is not one port"),
+        ("53/udp", "is not a TCP port, and only these can be published"),
+        ("3000/tcp", "names a protocol, and all ports are TCP"),
+    ],
 )
 def test_a_range_of_ports_is_no_prompt(
     ports: str, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -210,8 +214,12 @@ def test_the_list_of_podmans_options_has_none_of_podbots_and_none_with_a_hint() 
         ("ps --frob", "ps: there is no option --frob. `podbot ps --help` shows its usage."),
         ("ps --format", "ps: --format needs a value. `podbot ps --help` shows its usage."),
         ("ps --all=3", "ps: --all takes no value. `podbot ps --help` shows its usage."),
-        ("stop --time x a", f"stop: {NUMBER}"),
-        ("stop --time -1 a", f"stop: {NUMBER}"),
+        ("stop --time x a", f"stop: --time: 'x' {NUMBER} Write `podbot stop --time 10 SESSION`."),
+        ("stop --time -1 a", f"stop: --time: '-1' {NUMBER} Write `podbot stop --time 10 SESSION`."),
+        ("stop --time 10s a", f"stop: --time: '10s' {NUMBER} Write seconds: `podbot stop --time 10 SESSION`."),
+        ("stop -t10s a", f"stop: --time: '10s' {NUMBER} Write seconds: `podbot stop --time 10 SESSION`."),
+        ("stop --time=2m a", f"stop: --time: '2m' {NUMBER} Write seconds: `podbot stop --time 120 SESSION`."),
+        ("stop -t TOKEN=zq a", f"stop: --time: 'TOKEN=…' {NUMBER} Write `podbot stop --time 10 SESSION`."),
         ("-c", "-c needs a value. `podbot --help` shows its usage."),
         ("run claude -c", f"run: -c needs a value. -c is --config. {BEHIND} `podbot run claude -- -c`."),
         ("run -c -- -c", f"run: -c needs a value. -c is --config. {BEHIND} {USAGE}."),

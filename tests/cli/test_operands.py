@@ -51,8 +51,9 @@ def test_an_agent_and_a_path(words: tuple[str, ...], agent: str | None, path: st
     [
         (("/c:/d",), "`--mount /c:/d`"),
         (("/c:/d:ro",), "-v is --verbose"),
-        (("data:/d",), "`--mount data:/d`"),
-        (("data:/d:rw",), "`--mount data:/d`"),
+        (("./data:/d",), "`--mount ./data:/d`"),
+        (("./data:/d:rw",), "`--mount ./data:/d`"),
+        (("data:/d:z",), "podbot has no volumes. A directory of this machine is mounted with `--mount ./data:/d`"),
         (("/c:/d:Z",), "`--mount /c:/d`"),
         (("/c:/d:ro,Z",), "`--mount /c:/d:ro`"),
         (("/c:/d:cached",), "`--mount /c:/d`"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from podbot.container_spec import Mount
 from podbot.errors import InvalidValue, MountRefused
-from podbot.launch.extra_mounts import wanted_mounts
+from podbot.launch.extra_mounts import plan_extra, wanted_mounts
 from podbot.launch.mounts import plan_mounts
 from podbot.launch.types import LaunchRequest, LinkFacts, PathFacts
 from podbot.launch.workspace import plan_workspace
@@ -146,9 +146,53 @@ def test_any_text_is_a_mount_or_refused(text: str) -> None:
     assert dataclasses.replace(typed(), mounts=(again,)).mounts == (text,)
 
 
-def test_the_long_form_of_podman_and_docker_is_no_path() -> None:
-    request = typed(mounts=("type=bind,src=/data,dst=/data",))
-    with pytest.raises(
-        InvalidValue, match=r"mount \(LaunchRequest.mounts\): 'type=bind,src=/data,dst=/data' is not a mount"
-    ):
-        list(wanted_mounts(config(), request))
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("type=bind,src=/data,dst=/data", "Write /data:/data."),
+        ("type=bind,source=/a,destination=/b,readonly", "Write /a:/b:ro."),
+        ("type=bind,source=/a,target=/b,ro=true,z", "Write /a:/b:ro."),
+        ("type=bind,source=/a,target=/b,ro=false", "Write /a:/b."),
+        ("type=volume,source=cache,target=/b", "Only directories of this machine are mounted. Write SOURCE"),
+        ("type=tmpfs,target=/b", "Only directories of this machine are mounted. Write SOURCE"),
+    ],
+)
+def test_the_long_form_of_podman_and_docker_is_answered_with_the_short_one(text: str, hint: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        list(wanted_mounts(config(), typed(mounts=(text,))))
+    assert str(caught.value).startswith("mount (LaunchRequest.mounts): podman's long form is not read. ")
+    assert caught.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    "text", ["TOKEN=s3cret:x", "TOKEN=s3cret:/a:/b", "type=bind,source=TOKEN=s3cret,target=/x", "A=s3cret:rw"]
+)
+def test_what_can_be_a_secret_is_not_repeated(text: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        list(wanted_mounts(config(), typed(mounts=(text,))))
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_file_is_answered_with_its_directory() -> None:
+    found = PathFacts("/srv/f", "/srv/f", "other")
+    with pytest.raises(MountRefused) as caught:
+        plan_extra(config(), typed(mounts=("/srv/f:/f",)), facts(extra_mounts=(found,)))
+    assert str(caught.value) == (
+        "refused to mount /srv/f (LaunchRequest.mounts): it is not a directory, and only directories are mounted."
+        " Name the directory that it lies in. A single file is copied into a session."
+    )
+
+
+def test_a_target_that_is_reserved_is_named_as_the_target() -> None:
+    found = PathFacts("/srv/d", "/srv/d", "directory")
+    with pytest.raises(MountRefused) as caught:
+        plan_extra(config(), typed(mounts=("/srv/d:/proc",)), facts(extra_mounts=(found,)))
+    assert caught.value.message.startswith("refused to mount anything at /proc (LaunchRequest.mounts): it is reserved")
+    assert caught.value.remedy == "Choose another target inside the sandbox, such as /srv/data."
+
+
+def test_a_missing_directory_that_looks_like_a_variable_is_not_repeated() -> None:
+    found = PathFacts("TOKEN=s3cret", "/home/ann/TOKEN=s3cret", "missing")
+    with pytest.raises(MountRefused, match=r"refused to mount TOKEN=… \(LaunchRequest.mounts\)") as caught:
+        plan_extra(config(), typed(mounts=("TOKEN=s3cret",)), facts(extra_mounts=(found,)))
+    assert "s3cret" not in str(caught.value)
