@@ -10,6 +10,7 @@ import builtins
 import collections.abc
 import functools
 import os
+import re
 import sys
 import types
 from collections.abc import Callable, Mapping
@@ -28,6 +29,22 @@ _INSTEAD = {
     "LoadOptions": "Write podbot.LoadOptions(environ=os.environ).",
     "ExecSpec": 'Write podbot.ExecSpec(command=("ls", "-l")).',
     "BuildRequest": 'Write podbot.BuildRequest(agents=["claude"]).',
+}
+# What to write, by the parameter's name, and then by its kind.
+_EXAMPLES = {
+    "network": 'network="filtered", "none", "default", "host", or the name of a network of the engine',
+    "environ": "environ=os.environ",
+    "overrides": 'overrides={"sandbox.memory": "4g"}, with one dotted key for each value',
+    "emit": "emit=print, or another function of one argument",
+}
+_OF_KIND = {
+    "str": "a text in quotes",
+    "int": "a whole number, such as 10",
+    "float": "a number, such as 10 or 0.5",
+    "bool": "True or False",
+    "bytes": 'bytes, such as b"text"',
+    "Mapping": 'a mapping of texts, such as {"NAME": "value"}',
+    "Callable": "the name of a function, without calling it",
 }
 _NAMED = {
     "str": "a str",
@@ -109,7 +126,9 @@ def _check(call: str, name: str, expected: Any, value: object, *, secret: bool =
         if lists:
             refuse_text(call, name, value, secret=secret)
         shown = shown_argument(value, secret=secret)
-        raise TypeError(f"{call}: {name} is {_described(expected)}, not {shown}. {_hint(expected, value)}".rstrip())
+        raise TypeError(
+            f"{call}: {name} is {_described(expected)}, not {shown}. {_hint(name, expected, value)}".rstrip()
+        )
     if isinstance(value, Frozen):
         kind: Any = type(value)
         hints = _hints(kind)
@@ -181,14 +200,28 @@ def _may_be_secret(expected: Any) -> bool:
     return any(isinstance(kind, type) and issubclass(kind, (Mapping, bytes)) for kind in kinds)
 
 
-def _hint(expected: Any, value: object) -> str:
+def _hint(name: str, expected: Any, value: object) -> str:
     """What to write for ``value``; empty if the description says it."""
     if any(get_origin(one) is os.PathLike for one in _alternatives(expected)):
         return 'Write the directory, such as "~/src/shop".'
-    kinds = [getattr(one, "__name__", "") for one in _alternatives(expected)]
+    kinds = [getattr(get_origin(one) or one, "__name__", "") for one in _alternatives(expected)]
     special = {"LoadOptions": _options_for, "LaunchRequest": _request_for, "ExecSpec": _command_for}
     found = next((kind for kind in kinds if kind in _INSTEAD), "")
-    return (special[found](value) if found in special else "") or _INSTEAD.get(found, "")
+    return (
+        (special[found](value) if found in special else "") or _INSTEAD.get(found, "") or _example(name, kinds, value)
+    )
+
+
+def _example(name: str, kinds: list[str], value: object) -> str:
+    """What to write for a parameter of an ordinary kind; empty if the description says it."""
+    last = re.sub(r"\[[0-9]+\]", "", name).rpartition(".")[2]
+    if last in _EXAMPLES:
+        return f"Write {_EXAMPLES[last]}."
+    if "str" in kinds and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return f'Write "{value}".'
+    if {"int", "float"} & set(kinds) and isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value):
+        return f"Write {value}."
+    return next((f"Write {_OF_KIND[kind]}." for kind in kinds if kind in _OF_KIND), "")
 
 
 def _options_for(value: object) -> str:

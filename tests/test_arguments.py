@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -182,7 +183,7 @@ def test_every_function_refuses_a_value_of_no_type_that_it_takes(
                 ' Write the directory, such as "~/src/shop".'
             ),
         ),
-        (lambda: podbot.find_history(5), "find_history(): project is a str, not 5."),  # type: ignore[arg-type]
+        (lambda: podbot.find_history(5), 'find_history(): project is a str, not 5. Write "5".'),  # type: ignore[arg-type]
         (
             lambda: podbot.LaunchRequest(agent="cladue"),  # type: ignore[call-arg]
             (
@@ -197,10 +198,44 @@ def test_every_function_refuses_a_value_of_no_type_that_it_takes(
                 " github_access, follow_links, env, mounts, publish, allow, flags."
             ),
         ),
-        (lambda: podbot.ps(podbot.AppConfig(image=5)), "ps(): config.image is a str or None, not 5."),  # type: ignore[arg-type]
+        (
+            lambda: podbot.ps(podbot.AppConfig(image=5)),  # type: ignore[arg-type]
+            'ps(): config.image is a str or None, not 5. Write "5".',
+        ),
+        (
+            lambda: podbot.sandbox("~/project", network=True),  # type: ignore[call-overload]
+            (
+                'sandbox(): network is a str or None, not True. Write network="filtered", "none", "default", "host", or'
+                " the name of a network of the engine."
+            ),
+        ),
+        (
+            lambda: podbot.ps(CONFIG, environ=["A=1"]),  # type: ignore[arg-type]
+            "ps(): environ is a mapping or None, not a list. Write environ=os.environ.",
+        ),
+        (
+            lambda: podbot.plan(CONFIG, podbot.LaunchRequest(env=["A"])),  # type: ignore[arg-type]
+            'plan(): request.env is a mapping, not a list. Write a mapping of texts, such as {"NAME": "value"}.',
+        ),
+        (
+            lambda: podbot.plan(CONFIG, podbot.LaunchRequest(publish=(3000,))),  # type: ignore[arg-type]
+            'plan(): request.publish[0] is a str, not 3000. Write "3000".',
+        ),
+        (
+            lambda: podbot.stop(CONFIG, [], seconds="5"),  # type: ignore[arg-type]
+            "stop(): seconds is an int, not '5'. Write 5.",
+        ),
+        (
+            lambda: podbot.stop(CONFIG, [], all_sessions="yes"),  # type: ignore[arg-type]
+            "stop(): all_sessions is True or False, not 'yes'. Write True or False.",
+        ),
+        (
+            lambda: podbot.ps(CONFIG, emit="print"),  # type: ignore[arg-type]
+            "ps(): emit is a function, not 'print'. Write emit=print, or another function of one argument.",
+        ),
         (
             lambda: podbot.plan(CONFIG, podbot.LaunchRequest(name=5)),  # type: ignore[arg-type]
-            "plan(): request.name is a str or None, not 5.",
+            'plan(): request.name is a str or None, not 5. Write "5".',
         ),
         (
             lambda: podbot.sandbox("~/project", memory="4g"),  # type: ignore[call-overload]
@@ -228,7 +263,7 @@ def test_every_function_refuses_a_value_of_no_type_that_it_takes(
             lambda: podbot.exec_(CONFIG, "shop-a", ["ls"]),  # type: ignore[arg-type]
             "exec_(): spec is a podbot.ExecSpec, not a list. Write podbot.ExecSpec(command=('ls',)).",
         ),
-        (lambda: podbot.stop(CONFIG, ["a", 5]), "stop(): names[1] is a str, not 5."),  # type: ignore[list-item]
+        (lambda: podbot.stop(CONFIG, ["a", 5]), 'stop(): names[1] is a str, not 5. Write "5".'),  # type: ignore[list-item]
         (
             lambda: podbot.LaunchRequest(words="ls -l"),  # type: ignore[arg-type]
             (
@@ -265,7 +300,7 @@ def test_what_is_proposed_can_be_run() -> None:
     options = podbot.LoadOptions(overrides={"sandbox.memory": "4g"}, environ={"HOME": "/nonexistent"})
     assert podbot.load_config(options).sandbox.memory == "4g"
     overrides = {"workspace.source": "host_mount", "workspace.host_path": "/home/you/src", "agent.kind": "claude"}
-    config = podbot.load_config(podbot.LoadOptions(overrides=overrides, environ={"HOME": "/nonexistent"}))
+    config = podbot.load_config(podbot.LoadOptions(overrides=overrides, environ={}))
     assert config.workspace.host_path == "/home/you/src"
     assert podbot.ExecSpec(command=("ls", "-l")).command == ("ls", "-l")
 
@@ -291,3 +326,43 @@ def test_the_command_line_does_not_load_the_check() -> None:
     code = f"import sys, {modules}; print('podbot.arguments' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("seconds", [-1, 3601])
+def test_a_time_that_stop_cannot_wait_is_refused_before_anything_is_stopped(driver: FakeDriver, seconds: int) -> None:
+    made(driver.engine, "alpha")
+    with pytest.raises(podbot.errors.InvalidValue) as raised:
+        podbot.stop(CONFIG, all_sessions=True, seconds=seconds, environ=os.environ)
+    assert str(raised.value) == (
+        f"seconds (argument seconds): {seconds} is not a number of seconds from 0 to 3600. Write 10, the default."
+    )
+    assert driver.engine.containers(include_stopped=True)
+
+
+def test_an_asynchronous_block_says_what_to_write() -> None:
+    with pytest.raises(TypeError, match=r"Write async with podbot.async_sandbox\("), podbot.async_sandbox(None):  # type: ignore[attr-defined]
+        raise AssertionError
+
+
+def test_a_directory_that_was_passed_is_named_as_the_argument(tmp_path: Path, driver: FakeDriver) -> None:
+    environ = {"HOME": str(tmp_path), "PODBOT_IMAGE": "x"}
+    block = podbot.sandbox(tmp_path / "missing dir", environ=environ)
+    with (
+        pytest.raises(podbot.errors.MountRefused, match=r"missing dir \(argument workspace\): there is no such"),
+        block,
+    ):
+        raise AssertionError
+    block = podbot.sandbox(None, network="a b", environ=environ)
+    with pytest.raises(podbot.errors.InvalidValue, match=r"^sandbox.network \(argument network\)"), block:
+        raise AssertionError
+
+
+def test_a_table_of_overrides_is_answered_with_the_dotted_key() -> None:
+    with pytest.raises(podbot.errors.InvalidValue) as raised:
+        podbot.load_config(
+            podbot.LoadOptions(overrides={"sandbox": {"memory": "2g"}}, environ={"HOME": "/nonexistent"})
+        )
+    assert str(raised.value) == (
+        "sandbox (override): a table is no value, and each of its keys is written by itself."
+        ' Write {"sandbox.memory": …}, with one dotted key for each value.'
+    )

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
 
 from podbot.api.calls import host_facts, woken
 from podbot.api.engines import NOT_STARTED, driver_of, environment, explained, open_engine, report_left
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["async_sandbox", "sandbox"]
 
+_ARGUMENTS = {"sandbox.network": "argument network"}  # that set a key of the configuration; the others name a workspace
 _AT_ONCE = 32  # calls of an AsyncSandbox, each in a thread; a guest has 64 connections for all of podbot's processes
 
 
@@ -114,7 +115,8 @@ def _asked(
         chosen = {"workspace.source": "host_mount", "workspace.host_path": os.fspath(what)}
     if network is not None:
         chosen["sandbox.network"] = network
-    config = load_config(LoadOptions(environ=environ, overrides={**(overrides or {}), **chosen}))
+    flags = {key: _ARGUMENTS.get(key, "argument workspace") for key in chosen}
+    config = load_config(LoadOptions(environ=environ, overrides={**(overrides or {}), **chosen}, flags=flags))
     return config, LaunchRequest(trusted_workspace=True)
 
 
@@ -138,8 +140,7 @@ def async_sandbox(
 def async_sandbox(
     config: AppConfig, request: LaunchRequest, /, *, environ: Mapping[str, str] | None = None, emit: Emit | None = None
 ) -> AbstractAsyncContextManager[AsyncSandbox]: ...
-@contextlib.asynccontextmanager
-async def async_sandbox(
+def async_sandbox(
     workspace: AppConfig | str | os.PathLike[str] | None,
     request: LaunchRequest | None = None,
     /,
@@ -148,16 +149,41 @@ async def async_sandbox(
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     emit: Emit | None = None,
-) -> AsyncIterator[AsyncSandbox]:
+) -> AbstractAsyncContextManager[AsyncSandbox]:
     """:func:`sandbox` for asyncio, with the same arguments: nothing blocks the event loop.
 
     When the task is cancelled, the sandbox is removed before the block ends. ``emit`` is called from another thread.
     """
+    asked: Any = sandbox  # mypy takes each of its two forms for itself
+    return _AsyncBlock(
+        _opened(asked(workspace, request, network=network, overrides=overrides, environ=environ, emit=emit))
+    )
+
+
+class _AsyncBlock(AbstractAsyncContextManager["AsyncSandbox"]):
+    """What :func:`async_sandbox` returns, which says what to write if the block is not asynchronous."""
+
+    def __init__(self, block: AbstractAsyncContextManager[AsyncSandbox]) -> None:
+        self._block = block
+
+    async def __aenter__(self) -> AsyncSandbox:
+        return await self._block.__aenter__()
+
+    async def __aexit__(self, *raised: object) -> bool | None:
+        return await self._block.__aexit__(*cast("Any", raised))
+
+    def __enter__(self) -> NoReturn:
+        raise TypeError("async_sandbox() is entered in an async function. Write async with podbot.async_sandbox(…).")
+
+    def __exit__(self, *_: object) -> None:
+        """Only with it Python calls __enter__."""
+
+
+@contextlib.asynccontextmanager
+async def _opened(opening: AbstractContextManager[Sandbox]) -> AsyncIterator[AsyncSandbox]:
     from podbot.session.async_sandbox import AsyncSandbox
     from podbot.shell.async_calls import AsyncCalls, whole
 
-    asked: Any = sandbox  # mypy takes each of its two forms for itself
-    opening = asked(workspace, request, network=network, overrides=overrides, environ=environ, emit=emit)
     calls = AsyncCalls(_AT_ONCE)
     try:
         box = await calls.call(opening.__enter__, discard=lambda _box: opening.__exit__(None, None, None))

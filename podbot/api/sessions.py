@@ -17,6 +17,7 @@ from podbot.api.calls import host_facts, woken
 from podbot.api.engines import NOT_STARTED, driver_of, environment, explained, open_engine, report_left
 from podbot.config.load import load_config
 from podbot.config.models import AppConfig
+from podbot.errors import InvalidValue
 from podbot.events import Emit, Event, ignore
 from podbot.execution.runner import ExecIO, ExecStatus
 from podbot.frozen import replace
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from podbot.session.record import SessionRecord
     from podbot.session.run import SessionResult
     from podbot.session.starting import StartResult
+
+LONGEST_STOP = 3600  # seconds between TERM and KILL; `podbot stop --time` has the same limit
 
 __all__ = ["exec_", "load_config", "plan", "ps", "remove", "restart", "run", "start", "stop"]
 
@@ -303,10 +306,14 @@ def stop(
 
     A clone's session is kept if it has unsaved work, unless its start decided otherwise. ``names``: as much of
     each as is enough. ``seconds``: the time of the processes between TERM and KILL. Raises
-    ContainerNotFound, AmbiguousName and NotOurs before anything is stopped.
+    ContainerNotFound, AmbiguousName and NotOurs before anything is stopped, and InvalidValue for ``seconds`` that are
+    not 0 to 3,600.
     """
     from podbot.management.manage import stop_sessions
 
+    if not 0 <= seconds <= LONGEST_STOP:
+        reason = f"{seconds} is not a number of seconds from 0 to {LONGEST_STOP}"
+        raise InvalidValue(field="seconds", origin="argument seconds", reason=reason, hint="Write 10, the default.")
     environ = environment(environ)
     with open_engine(config, environ=environ, emit=emit) as engine:
         results = []

@@ -5,6 +5,7 @@ A layer maps dotted keys to validated values with their origin; it contains only
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping
@@ -90,6 +91,11 @@ def override_layer(options: LoadOptions) -> Layer:
     for dotted, given in options.overrides.items():
         flag = options.flags.get(dotted)
         origin = Origin("flag", flag) if flag else Origin("override")
+        if dotted in SECTIONS and isinstance(given, Mapping):
+            name = next((name for name in map(str, given) if f"{dotted}.{name}" in KEYS), "KEY")
+            reason = "a table is no value, and each of its keys is written by itself"
+            hint = f'Write {{"{dotted}.{name}": …}}, with one dotted key for each value.'
+            raise InvalidValue(field=dotted, origin=str(origin), reason=reason, hint=hint)
         if dotted not in KEYS:
             raise UnknownKey(key=_quoted(dotted), origin=str(origin), suggestion=nearest_key(dotted))
         value = None if given is None else from_value(KEYS[dotted], given, origin)
@@ -109,7 +115,12 @@ def read_file(path: str, named_by: Origin) -> bytes:
             _check_owner(os.fstat(file.fileno()), path, named_by)
             data = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as exc:
-        reason = reasons.get(type(exc)) or getattr(exc, "strerror", None) or str(exc)
+        is_circle = getattr(exc, "errno", None) == errno.ELOOP
+        reason = (
+            ConfigFileNotFound.CIRCLE
+            if is_circle
+            else reasons.get(type(exc)) or getattr(exc, "strerror", None) or str(exc)
+        )
         raise ConfigFileNotFound(path=path, origin=str(named_by), reason=reason) from None
     if len(data) > LARGEST_FILE:
         raise MalformedFile(path=path, reason="it is larger than 1 MiB")

@@ -132,6 +132,9 @@ class Files:
         *,
         seconds: float | None = None,
     ) -> _Result:
+        if isinstance(path, str):  # each letter would be a name
+            names = tuple(name for name in path.split("/") if name)
+            raise TypeError(f"{operation}(): path is a list of names, not the text {path[:80]!r}. Write {names[:8]!r}.")
         words = tuple(path)
         limit = self._seconds if seconds is None else seconds
         with self._workers.worker() as worker:

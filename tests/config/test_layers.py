@@ -57,6 +57,15 @@ def test_a_directory_is_not_a_file(tmp_path: Path) -> None:
         file_layers(str(tmp_path), FLAG, {})
 
 
+def test_links_in_a_circle_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to("a")
+    with pytest.raises(ConfigFileNotFound) as caught:
+        file_layers(str(tmp_path / "a"), FLAG, {})
+    assert caught.value.reason == "its symbolic links lead in a circle"
+    assert caught.value.remedy == "Correct the links, or name the file itself."
+
+
 def test_an_unreadable_file_is_reported_with_the_reason(path: Path) -> None:
     path.symlink_to(path)  # a loop: unreadable for root as well
     with pytest.raises(ConfigFileNotFound, match="symbolic links"):

@@ -117,3 +117,9 @@ def test_an_answer_carries_a_mebibyte_of_lines(files: Files, root: Path) -> None
     assert len(files.read(("file",)).content) == 1 << 20
     (root / "file").write_text("\x01" * ((1 << 20) + 1))
     assert "1048576 bytes" in str(refused(lambda: files.read(("file",)), "too_large"))
+
+
+def test_a_text_in_place_of_a_path_is_refused(files: Files) -> None:
+    with pytest.raises(TypeError) as caught:
+        files.read("src/a.py")
+    assert str(caught.value) == ("read(): path is a list of names, not the text 'src/a.py'. Write ('src', 'a.py').")
