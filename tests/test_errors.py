@@ -219,3 +219,10 @@ def test_no_error_names_an_engine_by_itself() -> None:
     texts = [f"{cls.template} {cls.advice}" for cls in descendants(PodbotError)]
     assert len(texts) > 30
     assert [text for text in texts if "podman" in text.lower()] == []
+
+
+def test_a_name_of_any_length_leaves_room_for_the_remedy() -> None:
+    error = errors.ContainerNotFound(container="x" * 500)
+    assert error.message == f"there is no container {'x' * 100}… (500 characters)"
+    assert error.fields == {"container": "x" * 500}
+    assert "…" not in errors.ContainerNotFound(container="x" * 63).message

@@ -101,13 +101,16 @@ SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
 
 def invoke(_: Globals, *, shell: str | None, install: bool) -> int:
     """Print the script, or install it; returns podbot's exit code. Raises InvalidValue and FilesystemErrors."""
-    shell = shell or os.path.basename(os.environ.get("SHELL", ""))
+    typed, shell = shell, shell or os.path.basename(os.environ.get("SHELL", ""))
     if shell not in SCRIPTS:
         from podbot.cli.repeating import shown_word
 
+        origin = "argument SHELL" if typed else "variable SHELL"
         reason = f"podbot completes in bash, zsh and fish, not in {shown_word(shell)}"
-        hint = "Name one of the three."
-        raise InvalidValue(field="SHELL", origin="argument SHELL, or the variable SHELL", reason=reason, hint=hint)
+        if not shell:
+            reason = "it is not set, so podbot does not know which shell is yours"
+        hint = "Name one of the three." if typed else "Name one: `podbot completion bash`, zsh or fish."
+        raise InvalidValue(field="shell", origin=origin, reason=reason, hint=hint)
     if not install:
         sys.stdout.write(SCRIPTS[shell])
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Mapping
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
     from podbot.launch.types import HostFacts
 
 LARGEST_FILE = 1 << 20  # bytes
+_FAULTS = {  # by the error's number: what is wrong with the path, and what to do
+    errno.EISDIR: ("is a directory", "Name a file."),
+    errno.ELOOP: ("cannot be read: its symbolic links lead in a circle", "Correct the links, or name the file itself."),
+    errno.ENOTDIR: ("cannot be read: a part of its path is a file", "Check the path."),
+    errno.EACCES: ("cannot be read: this user may not open it", "Name a file that this user can read."),
+}
 _KERNELS = ("/dev/", "/proc/")  # no agent makes links there: /dev/stdin, and /dev/fd/N for a shell's <(command)
 # O_NONBLOCK: do not wait for an agent that holds a lease on a file in the workspace, or for a pipe's other end.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -23,16 +30,20 @@ def read_env_file(path: str, environ: Mapping[str, str]) -> bytes:
     try:
         with open(_opened(path, environ), "rb") as file:
             if not any(of(os.fstat(file.fileno()).st_mode) for of in (stat.S_ISREG, stat.S_ISFIFO)):
-                raise _refused(f"{path} cannot be read: it is neither a file nor a pipe")
+                raise _refused(f"{path} is neither a file nor a pipe", "Name a file.")
             os.set_blocking(file.fileno(), True)
             data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError as exc:
-        raise _refused(f"there is no file {path}", "Check the path.") from exc
+        from podbot.cli.repeating import masked
+
+        raise _refused(f"there is no file {masked(path)}", "Check the path.") from exc
     except (OSError, ValueError) as exc:
-        reason = f"{path} cannot be read: {getattr(exc, 'strerror', None) or exc}"
-        raise _refused(reason, "Name a file that this user can read.") from exc
+        found = _FAULTS.get(getattr(exc, "errno", None) or 0)
+        if found is None:
+            found = f"cannot be read: {getattr(exc, 'strerror', None) or exc}", "Name a file that this user can read."
+        raise _refused(f"{path} {found[0]}", found[1]) from exc
     if len(data) > LARGEST_FILE:
-        raise _refused(f"{path} is larger than 1 MiB")
+        raise _refused(f"{path} is larger than 1 MiB", "Name a smaller file.")
     return data
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from podbot.cli import stdio_guard
 from podbot.cli.globals import Globals
+from podbot.cli.repeating import shown_word
 from podbot.cli.report import Reporter
 from podbot.cli.signals import handled
 from podbot.errors import ExtraUnusable, UsageError
@@ -34,11 +35,14 @@ def invoke(
     Raises UsageError, ExtraUnusable, AddressUnusable, TokenFileRefused, and FilesystemError subclasses.
     """
     if backend not in _BACKENDS:
-        raise UsageError(command=_COMMAND, reason=f"--backend {backend}: it is one of {', '.join(_BACKENDS)}")
+        reason = f"--backend: {shown_word(backend)} is not one of {', '.join(_BACKENDS)}"
+        raise UsageError(command=_COMMAND, reason=reason, hint="Leave it out for podman, the default.")
     if g.image and backend != "podman":
-        raise UsageError(command=_COMMAND, reason="--image is only for --backend podman")
+        raise UsageError(command=_COMMAND, reason="--image is only for --backend podman", hint="Leave one of them out.")
     if token_file is not None and http is None:
-        raise UsageError(command=_COMMAND, reason="--token-file is only for --http")
+        raise UsageError(
+            command=_COMMAND, reason="--token-file is only for --http", hint="Add `--http PORT`, or leave it out."
+        )
     if importlib.util.find_spec("mcp") is None:
         hint = (
             "Install podbot with its extra, from a clone of it: `uv tool install --reinstall '.[mcp]'`, or"
@@ -107,7 +111,7 @@ def _over_http(
 
     address = parse_address(http)
     path = token_file or os.path.join(state_dir(os.environ), "mcp-token")
-    words = read_tokens(path) if token_file else own_tokens(path)
+    words = read_tokens(path, "flag --token-file") if token_file else own_tokens(path)
     tools = make_tools(clients=len(words))
     with listening(address) as listener:
         authority = Address(address.host, listener.getsockname()[1]).authority

@@ -90,7 +90,10 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.StartFailed: "`podbot doctor` checks the engine for the usual causes.",
     errors.StopFailed: "Try `podbot stop --time 0 {container}`.",
     errors.TerminalTooSmall: "Enlarge it, or run the agent without a terminal (`podbot run … < prompt`).",
-    errors.TokenSessionMissing: "`podbot ps` shows which sessions have one.",
+    errors.TokenSessionMissing: (
+        "`podbot ps` lists the sessions, with a column TOKEN if one of them has a token. One that is started with"
+        " --repo or --github-access gets it."
+    ),
     errors.UnknownKey: "{remedy} `podbot docs reference/config` describes every key, with its variable.",
     errors.UnsafeStore: "Move it away, or start with --no-history.",
     errors.UsageError: "`{command} --help` shows its usage.",
@@ -99,7 +102,10 @@ _NO_WORKSPACE: Final = (
     "Name a directory (`--workspace PATH`), or a repository to clone (`--repo OWNER/NAME`). podbot takes the"
     " current directory only for `podbot run` on a terminal."
 )
-_NO_IMAGE: Final = "There is no sandbox image yet: `podbot setup` builds one in about a minute and writes the key."
+_NO_IMAGE: Final = (
+    "`podbot setup` writes the key. It takes podbot's own image if the engine has it, and otherwise builds it in about"
+    " a minute."
+)
 # What the library's remedies call by configuration keys, arguments or in words, and the options and commands for it.
 _OPTIONS: Final = (
     (re.compile(r"agent\.kind = (?!custom)(\w+( or \w+)*)"), r"\g<0> (`--agent`)"),
@@ -114,6 +120,7 @@ _OPTIONS: Final = (
     ),
     (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
     (re.compile(r"Leave the allowed hosts out"), "Leave `--allow` out"),
+    (re.compile(r"A single file is copied into a session"), r"\g<0> (`podbot cp`)"),
     (re.compile(r"set follow_links"), "add `--follow-links`"),
     (re.compile(r"Allow more bytes"), r"\g<0> (`--limit SIZE`)"),
     (re.compile(r"Have root give this user a range .+ build again"), r"\g<0>: `podbot doctor` has the command"),
@@ -133,6 +140,9 @@ _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
     ),
     (errors.SessionNotRestorable, errors.SessionNotRestorable.CLONE_RUNS): (
         "End its agent. If work is left that is not pushed, `podbot start {session}` starts it then."
+    ),
+    (errors.TokenSessionMissing, errors.TokenSessionMissing.NONE): (
+        "A session gets one when it is started with --repo or --github-access, and --github-auth or github.auth."
     ),
     (errors.ImageNotRemoved, errors.ImageNotRemoved.MISSING): "`podbot image ls` lists podbot's images.",
     (errors.StartFailed, errors.StartFailed.UNKNOWN): _OWN_WORDS,

@@ -38,8 +38,12 @@ def parse_published(text: str) -> Published:
             f"{shown(text)} has an IPv6 address", "Ports are published on IPv4 addresses: 127.0.0.1:3000:3000."
         )
     if "/" in text or "-" in text:
-        reason = f"{shown(text)} is not one port" if "-" in text else f"{shown(text)} has a protocol"
-        raise Refusal(reason, f"Ports are TCP, and each is listed by itself. {_FORM}")
+        plain, _, protocol = text.partition("/")
+        if protocol.lower() == "tcp" and "-" not in text:
+            raise Refusal(f"{shown(text)} names a protocol, and all ports are TCP", f"Write {plain}. {_FORM}")
+        if "/" in text and "-" not in text:
+            raise Refusal(f"{shown(text)} is not a TCP port, and only these can be published", _FORM)
+        raise Refusal(f"{shown(text)} is not one port", f"List each port by itself. {_FORM}")
     here, inside = _port(parts[-2:][0]), _port(parts[-1])
     address = parts[0] if len(parts) == 3 else LOOPBACK
     if len(parts) > 3 or here is None or inside is None:

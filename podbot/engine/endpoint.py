@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from podbot.errors import UnsupportedEndpoint
-from podbot.frozen import Frozen
+from podbot.frozen import Frozen, field
 
 DEFAULT_PORT = {"http": 80, "https": 443, "ssh": 22}
 
@@ -21,7 +21,8 @@ class EngineRef(Frozen):
 class Endpoint(Frozen):
     """A parsed endpoint. ``path``: the socket (unix, npipe, remote over ssh); otherwise ``host`` and ``port``.
 
-    ``tcp://`` is an alias of ``http://``, as in the Docker CLI. ``origin``: where it was named.
+    ``tcp://`` is an alias of ``http://``, as in the Docker CLI. ``origin``: where it was named. ``alias``: the scheme
+    as it was written, if it is not ``scheme``.
     """
 
     scheme: Literal["unix", "npipe", "http", "https", "ssh"]
@@ -30,6 +31,12 @@ class Endpoint(Frozen):
     host: str = ""
     port: int = 0
     user: str = ""
+    alias: str = field(default="", compare=False)
+
+    @property
+    def shown(self) -> str:
+        """As it was written, for messages."""
+        return f"{self.alias}{self.uri.removeprefix(self.scheme)}" if self.alias else self.uri
 
     @property
     def uri(self) -> str:
@@ -79,20 +86,20 @@ def _parse(text: str, origin: str) -> Endpoint:
     if scheme == "ssh":
         return _ssh(rest, origin)
     if scheme in ("tcp", "http"):
-        return _http("http", rest, origin)
+        return _http("http", rest, origin, alias="" if scheme == "http" else scheme)
     if scheme == "https":
         return _http("https", rest, origin)
     raise ValueError(f"{scheme}:// is not supported")
 
 
-def _http(scheme: Literal["http", "https"], rest: str, origin: str) -> Endpoint:
+def _http(scheme: Literal["http", "https"], rest: str, origin: str, *, alias: str = "") -> Endpoint:
     authority = rest.removesuffix("/")
     if "@" in authority:
         raise ValueError("user names and passwords do not belong in an engine address")
     if "/" in authority:
         raise ValueError("an http address has no path")
     host, port = _host_port(authority, DEFAULT_PORT[scheme])
-    return Endpoint(scheme, origin, host=host, port=port)
+    return Endpoint(scheme, origin, host=host, port=port, alias=alias)
 
 
 def _ssh(rest: str, origin: str) -> Endpoint:

@@ -54,8 +54,10 @@ def connect(endpoint: Endpoint, dial: Dial, deadline: Deadline | None = None) ->
         raise connect_error(endpoint, dial, exc, limit.seconds) from exc
     except UnicodeError:  # from the resolver: a label that is empty, too long, or not text
         reason = "its host is not valid"
-        raise UnsupportedEndpoint(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason) from None
-    raise UnsupportedEndpoint(endpoint=endpoint.uri, origin=endpoint.origin, reason="named pipes exist on Windows only")
+        raise UnsupportedEndpoint(endpoint=endpoint.shown, origin=endpoint.origin, reason=reason) from None
+    raise UnsupportedEndpoint(
+        endpoint=endpoint.shown, origin=endpoint.origin, reason="named pipes exist on Windows only"
+    )
 
 
 def shares_processes(sock: socket.socket) -> bool:
@@ -82,7 +84,7 @@ def connect_error(endpoint: Endpoint, dial: Dial, exc: OSError, seconds: float =
         reason = "nothing listens on that socket any more"
     else:
         reason = exc.strerror or str(exc)
-    return ConnectionFailed(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason)
+    return ConnectionFailed(endpoint=endpoint.shown, origin=endpoint.origin, reason=reason)
 
 
 def _instead(endpoint: Endpoint, dial: Dial) -> str:

@@ -30,6 +30,16 @@ class _Fields:
             setattr(self, name, value)
 
 
+_OF_NAMES = frozenset({"container", "session", "name", "network", "project"})  # fields with names that were typed
+_LONGEST = 100  # characters of a name in a message; the longest name of a session has 63
+
+
+def _limited(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > _LONGEST:
+        return f"{value[:_LONGEST]}… ({len(value)} characters)"
+    return value
+
+
 class PodbotError(_Fields, Exception):
     """The base of all errors. ``message`` says what happened and its origin, ``remedy`` what to do."""
 
@@ -38,7 +48,8 @@ class PodbotError(_Fields, Exception):
     exit_code: ClassVar[int] = 1
 
     def _render(self, text: str) -> str:
-        return text.format_map({n: getattr(self, n) for n in self.field_names}).strip()
+        shown = {n: _limited(value) if n in _OF_NAMES else value for n, value in self.fields.items()}
+        return text.format_map(shown).strip()
 
     @property
     def message(self) -> str:

@@ -132,6 +132,7 @@ class SessionRecordUnknown(SessionError):
 class TokenSessionMissing(SessionError):
     """A session named for a token-daemon has no token to renew."""
 
+    NONE: ClassVar[str] = "the session has none"
     session: str
     reason: str
     template: ClassVar[str] = "no GitHub token to renew for {session}: {reason}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from podbot.frozen import Frozen
@@ -102,6 +103,8 @@ def _of_address(text: str) -> BadRule:
     scheme, colon, rest = text.rpartition("://")
     authority, slash, path = rest.partition("/")
     where = authority.rpartition("@")[2]
+    if re.fullmatch(r"[0-9.]+/[0-9.]+|[0-9a-fA-F:]+:[0-9a-fA-F:]*/[0-9]+", text):
+        return BadRule(f"{shown(text)} is a network, and a rule is about one host", "Write each host that is meant.")
     plain = f"{scheme}{colon}{where}{slash}{path.partition('?')[0].partition('#')[0]}"
     reason = f"{shown(plain)} is an address or a path, and a rule is about a whole host"
     try:

@@ -67,7 +67,7 @@ def find_named(root: str, names: Collection[str]) -> dict[str, Found]:
     for name in names:
         if name not in found:
             there = os.path.basename(name) == name.strip(".") != "" and os.path.isdir(os.path.join(root, name))
-            reason = "the session has none" if there else "no session of that name has one"
+            reason = TokenSessionMissing.NONE if there else "no session of that name has one"
             raise TokenSessionMissing(session=name, reason=reason)
     return found
 

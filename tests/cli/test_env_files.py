@@ -78,7 +78,7 @@ def test_a_pipe_is_read(host: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/null"])
 def test_what_is_neither_a_file_nor_a_pipe_is_refused(host: Path, path: str) -> None:
-    with pytest.raises(InvalidValue, match="it is neither a file nor a pipe"):
+    with pytest.raises(InvalidValue, match="is neither a file nor a pipe"):
         read(host, path)
 
 
@@ -87,3 +87,22 @@ def test_a_large_file_is_refused(host: Path) -> None:
     (host / "home/large").write_bytes(b"#" * (LARGEST_FILE + 1))
     with pytest.raises(InvalidValue, match="larger than 1 MiB"):
         read(host, "home/large")
+
+
+def test_links_in_a_circle_a_directory_and_a_file_in_the_way_are_named(host: Path) -> None:
+    (host / "one").symlink_to("two")
+    (host / "two").symlink_to("one")
+    for path, said in (
+        ("one", "one cannot be read: its symbolic links lead in a circle. Correct the links, or name the file itself."),
+        ("src", "src is a directory. Name a file."),
+        ("src/shop/own.env/x", "own.env/x cannot be read: a part of its path is a file. Check the path."),
+    ):
+        with pytest.raises(InvalidValue) as caught:
+            read(host, path)
+        assert str(caught.value).endswith(said)
+
+
+def test_a_missing_file_that_looks_like_a_variable_is_not_repeated(host: Path) -> None:
+    with pytest.raises(InvalidValue, match="there is no file TOKEN=…") as caught:
+        read_env_file("TOKEN=s3cret", {"HOME": str(host)})
+    assert "s3cret" not in str(caught.value)

@@ -114,7 +114,7 @@ def test_exec_alone_opens_a_shell_that_reads_stdin(engine: FakeEngine, place: Pl
         (["a", "--"], "there is no command after --"),
         (["-u", "", "a", "id"], "user (flag --user): it is blank"),
         (["-w=", "a", "id"], "workdir (flag --workdir): it is blank"),
-        (["--env-file", "/dev/zero", "a", "id"], "/dev/zero cannot be read: it is neither a file nor a pipe"),
+        (["--env-file", "/dev/zero", "a", "id"], "/dev/zero is neither a file nor a pipe"),
         (["--env-file", "/nosuch", "a", "id"], "env-file (flag --env-file): there is no file /nosuch"),
     ],
 )

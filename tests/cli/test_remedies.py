@@ -143,11 +143,12 @@ def test_without_an_image_setup_is_advised() -> None:
 
 
 def test_set_up_that_cannot_ask_is_told_not_to() -> None:
-    assert remedy_of(MissingRequired(field="image", hint="")).startswith(
-        "There is no sandbox image yet: `podbot setup` "
-    )
+    assert remedy_of(MissingRequired(field="image", hint="")).startswith("`podbot setup` writes the key. ")
     for error, printed in (
-        (MissingRequired(field="image", hint=""), "There is no sandbox image yet: `podbot setup --yes` builds one"),
+        (
+            MissingRequired(field="image", hint=""),
+            "`podbot setup --yes` writes the key. It takes podbot's own image if the engine has it",
+        ),
         (AgentNotInImage(image="i", origin="o", agent="codex", agents="claude"), "`podbot setup codex --yes` installs"),
         (
             ImageNotFound(image="mine:1", origin="config file /a b.toml"),
@@ -191,9 +192,15 @@ def test_an_option_is_left_out_and_a_variable_unset(origin: str, begin: str) -> 
 @pytest.mark.parametrize(("session", "word"), [("instal", "install"), ("unistall", "uninstall"), ("shop", "")])
 def test_a_misspelt_word_of_token_daemon_is_corrected(session: str, word: str) -> None:
     remedy = remedy_of(TokenSessionMissing(session=session, reason="there is no session of that name"))
-    assert remedy == (
-        f"Did you mean `podbot token-daemon {word}`?" if word else "`podbot ps` shows which sessions have one."
+    expected = (
+        f"Did you mean `podbot token-daemon {word}`?" if word else "`podbot ps` lists the sessions, with a column"
     )
+    assert remedy.startswith(expected)
+
+
+def test_a_session_without_a_token_is_told_how_it_gets_one() -> None:
+    error = TokenSessionMissing(session="shop", reason=TokenSessionMissing.NONE)
+    assert remedy_of(error).startswith("A session gets one when it is started with --repo or --github-access, and ")
 
 
 @pytest.mark.parametrize(

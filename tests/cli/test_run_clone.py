@@ -71,7 +71,7 @@ def test_a_mount_in_the_file_is_overridden_by_repo(app: Place, capfd: Capture, m
         ),
         (["--repo", "https://github.com/octo/shop.git"], "Write octo/shop."),
         (["--repo", "octo/shop", "--branch", "a..b"], "branch (flag --branch): 'a..b' cannot be the name of a branch"),
-        (["--repo", "octo/shop", "--depth", "0"], "workspace.depth (flag --depth): it is out of range"),
+        (["--repo", "octo/shop", "--depth", "0"], "workspace.depth (flag --depth): 0 is out of range"),
         (
             ["--repo", "https://gitlab.com/a/b.git"],
             (

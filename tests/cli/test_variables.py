@@ -52,7 +52,8 @@ def test_an_invalid_line_is_reported_without_its_content(line: bytes) -> None:
         read(b"A=1\n" + line)
     assert "line 2 of f" in str(caught.value)
     assert "s3" not in str(caught.value)
-    assert caught.value.hint == ("Save the file as UTF-8." if b"\xff" in line else "a hint")
+    hints = {b"A=s3cret\xff": "Save the file as UTF-8.", b"s3cret =x": "Leave it out: NAME=VALUE."}
+    assert caught.value.hint == hints.get(line, "a hint")
     assert caught.value.exit_code == 2
 
 
@@ -89,7 +90,7 @@ def test_flags_override_files_and_later_files_override_earlier_ones(tmp_path: os
 @pytest.mark.parametrize("path", ["/does/not/exist", "/", "a\0b"])
 def test_a_file_that_cannot_be_read(path: str) -> None:
     with pytest.raises(
-        InvalidValue, match=r"^env-file \(flag --env-file\): (.* cannot be read: |there is no file )"
+        InvalidValue, match=r"^env-file \(flag --env-file\): (.* cannot be read: |there is no file |/ is a directory)"
     ) as caught:
         variables([], [path], HOST)
     assert caught.value.exit_code == 2
@@ -158,3 +159,23 @@ def test_the_advice_about_a_line_holds_for_the_command(tmp_path: os.PathLike[str
 @pytest.mark.parametrize("pair", ["X", "X=a\udcffb"])
 def test_a_value_that_is_not_utf_8_stays_as_it_is(take: Callable[..., dict[str, str]], pair: str) -> None:
     assert take([pair], [], {"X": "a\udcffb"}) == {"X": "a\udcffb"}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"export BAR=s3cret", "it begins with export, as in a shell's script. Leave export out: NAME=VALUE."),
+        (b"  export\tBAR", "it begins with export, as in a shell's script. Leave export out: NAME=VALUE."),
+        (b"BAR =s3cret", "it has a blank before =. Leave it out: NAME=VALUE."),
+        (b"exported s3cret", "it does not begin with a variable's name. a hint"),
+    ],
+)
+def test_a_line_of_a_shell_is_answered_with_what_to_leave_out(line: bytes, said: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        read(line)
+    assert str(caught.value).endswith(f"line 1 of f: {said}")
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_variable_that_is_called_export_is_read() -> None:
+    assert read("export=1\nexport_x=2") == {"export": "1", "export_x": "2"}

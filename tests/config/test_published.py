@@ -50,7 +50,8 @@ def test_spellings(text: str, expected: tuple[str, int, int], public: bool) -> N
         ("256.0.0.1:80:80", "not an IPv4 address"),
         ("[::1]:80:80", "IPv6"),
         ("::1:80:80", "does not name ports"),
-        ("80:80/udp", "protocol"),
+        ("80:80/udp", "not a TCP port"),
+        ("80:80/tcp", "names a protocol"),
         ("80-90:80-90", "not one port"),
     ],
 )

@@ -128,3 +128,11 @@ def test_variables_in_their_order_and_blank_ones_skipped() -> None:
         )
         environ[name] = "  "
     assert named_endpoint(None, "default", environ, VARIABLES) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("tcp://h:1", "tcp://h:1"), ("TCP://h", "tcp://h:80"), ("http://h:1", "http://h:1")]
+)
+def test_an_address_is_shown_in_the_scheme_that_was_written(text: str, shown: str) -> None:
+    found = parse_endpoint(text, "t")
+    assert (found.shown, found.scheme) == (shown, "http")

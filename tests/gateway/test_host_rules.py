@@ -134,3 +134,11 @@ def test_only_what_some_rule_allows_and_none_denies_is_allowed(allow: list[str],
     assert not judge(found, Policy(deny=rules.deny)).allowed
     assert allowed <= judge(found, Policy(allow=rules.allow)).allowed
     assert not judge(found, Policy(rules.allow, (*rules.deny, parse_rule(found.host.text)))).allowed
+
+
+@pytest.mark.parametrize("text", ["10.0.0.1/8", "10.0.0.0/255.0.0.0", "fd00::/8"])
+def test_a_network_is_no_host(text: str) -> None:
+    with pytest.raises(BadRule) as caught:
+        parse_rule(text)
+    assert "is a network, and a rule is about one host" in str(caught.value)
+    assert caught.value.hint == "Write each host that is meant."

@@ -314,3 +314,20 @@ def test_a_place_is_free_once_the_sandbox_has_ended(tmp_path: Path) -> None:
     assert "there are 1 already" in refused[0]
     assert served.registry.create("b").owner == "b"
     served.registry.close_all()
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("none", "there is no such file"),
+        ("link", "it is a symbolic link"),
+        ("t/x", "a part of its path is a file"),
+        (".", "it is not a regular file"),
+    ],
+)
+def test_a_file_of_tokens_that_was_named_is_refused_with_its_origin(tmp_path: Path, name: str, reason: str) -> None:
+    (tmp_path / "link").symlink_to(write(tmp_path / "t", TOKEN))
+    with pytest.raises(TokenFileRefused) as caught:
+        read_tokens(str(tmp_path / name), "flag --token-file")
+    assert caught.value.message == f"the token file {tmp_path / name} (flag --token-file) cannot be used: {reason}"
+    assert caught.value.remedy == "Correct the path, or name none: podbot then uses its own file."

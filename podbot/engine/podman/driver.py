@@ -130,7 +130,7 @@ def _checked(engine: RestEngine, endpoint: Endpoint, emit: Emit, host: Host) -> 
         if _timed_out(exc):
             hint = "Check that it runs, and that its machine is not overloaded."
             raise HealthCheckFailed(
-                endpoint=endpoint.uri, origin=endpoint.origin, reason=exc.reason, engine_hint=hint
+                endpoint=endpoint.shown, origin=endpoint.origin, reason=exc.reason, engine_hint=hint
             ) from exc
         if endpoint.scheme == "ssh":
             from podbot.engine.podman.rest import DIAL
@@ -138,7 +138,7 @@ def _checked(engine: RestEngine, endpoint: Endpoint, emit: Emit, host: Host) -> 
 
             if said := ssh_failure(endpoint, DIAL):
                 reason = said if said.startswith("ssh") else f"ssh: {said}"
-                raise ConnectionFailed(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason) from exc
+                raise ConnectionFailed(endpoint=endpoint.shown, origin=endpoint.origin, reason=reason) from exc
         raise
     except BaseException:
         engine.close()
@@ -156,7 +156,7 @@ def _pinged(engine: RestEngine, endpoint: Endpoint, emit: Emit, host: Host) -> E
     except (ConnectionFailed, HealthCheckFailed) as exc:
         if not _timed_out(exc):
             raise
-    text = f"waiting for the engine at {endpoint.uri} ({endpoint.origin}), which does not answer"
+    text = f"waiting for the engine at {endpoint.shown} ({endpoint.origin}), which does not answer"
     emit(Event("notice", "engine.slow", text, {"endpoint": endpoint.uri}))
     return engine.ping(host.patience)
 
@@ -174,7 +174,7 @@ def _hanging(endpoint: Endpoint) -> HealthCheckFailed:
     kills = f"`kill -9 {pid}` ends it, with the commands that run over it"
     hint = f"If it stays so, {kills}; the next command starts another." if pid else ""
     reason = f"its process {pid} does not answer" if pid else "it does not answer"
-    return HealthCheckFailed(endpoint=endpoint.uri, origin=endpoint.origin, reason=reason, engine_hint=hint)
+    return HealthCheckFailed(endpoint=endpoint.shown, origin=endpoint.origin, reason=reason, engine_hint=hint)
 
 
 def locate(config: AppConfig, environ: Mapping[str, str], *, host: Host | None = None) -> Endpoint | None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from podbot.config.checks import shown
 from podbot.config.models import AppConfig
 from podbot.container_spec import Mount
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
@@ -156,7 +157,7 @@ def plan_token(config: AppConfig, repo: str, facts: HostFacts, session_dir: str)
         raise InvalidValue(
             field="github.private_key_path",
             origin=str(config.origin("github.private_key_path")),
-            reason=f"{key[:80]!r} is not an absolute path",
+            reason=f"{shown(key, 80)} is not an absolute path",
             hint="Write a path that begins with / or ~/.",
         )
     return TokenPlan(
@@ -176,8 +177,12 @@ def plan_token(config: AppConfig, repo: str, facts: HostFacts, session_dir: str)
 def _borrowed(config: AppConfig, source: Source, repo: str, facts: HostFacts, session_dir: str) -> TokenPlan:
     """The plan for a token that the operator already has. Its value is read when the session is opened."""
     if source.variable and not facts.env.get(source.variable):
-        hint = f"github.auth = {source.auth} ({config.origin('github.auth')}) takes the token from it."
-        raise MissingRequired(field=f"the variable {source.variable}", hint=hint)
+        raise InvalidValue(
+            field="github.auth",
+            origin=str(config.origin("github.auth")),
+            reason=f"the variable {source.variable}, from which the token is taken, is not set",
+            hint="Set it to the token where podbot starts, or choose another source: app, gh or none.",
+        )
     return TokenPlan(
         auth=source.auth,
         app_id=0,

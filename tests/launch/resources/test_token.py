@@ -168,7 +168,7 @@ def test_a_source_given_for_a_session_without_a_token_is_refused() -> None:
 
 
 def test_an_unset_variable_is_refused_before_anything_is_made() -> None:
-    with pytest.raises(MissingRequired, match=r"the variable MINE is required"):
+    with pytest.raises(InvalidValue, match=r"^github.auth \(.*\): the variable MINE, from which .* is not set. Set it"):
         plan({"github.auth": "env:MINE"})
 
 
