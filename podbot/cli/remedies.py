@@ -217,7 +217,12 @@ def _by_its_state(exc: PodbotError) -> str:
 def _by_its_reason(exc: PodbotError) -> str:
     if isinstance(exc, errors.ExecFailed):
         return next((text for beginning, text in _BY_BEGINNING.items() if exc.reason.startswith(beginning)), "")
-    return _BY_FAULT.get(exc.reason, "") if type(exc) is errors.PathError else ""  # its subclasses have advice
+    if type(exc) is not errors.PathError:  # its subclasses have advice
+        return ""
+    parent = os.path.dirname(os.path.abspath(exc.path)) if "\0" not in exc.path else ""
+    if exc.reason == os.strerror(errno.ENOENT) and exc.operation.startswith("write") and os.path.isdir(parent):
+        return f"No file can be made in {parent}: choose another directory."
+    return _BY_FAULT.get(exc.reason, "")
 
 
 def _another_image(exc: errors.ImageNotFound) -> str:

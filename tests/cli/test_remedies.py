@@ -273,3 +273,10 @@ def test_a_file_that_is_missing_can_be_written_and_one_that_is_not_readable_cann
     closed = ConfigFileNotFound(path="/c.toml", origin="flag --config", reason="Permission denied")
     assert remedy_of(closed) == "Name another file, or make this one readable."
     assert missing.remedy == "Correct the path."
+
+
+def test_a_directory_in_which_no_file_can_be_made_is_not_called_missing() -> None:
+    error = PathError(path="/proc/podbot.log", operation="write messages to", reason="No such file or directory")
+    assert remedy_of(error) == "No file can be made in /proc: choose another directory."
+    error = PathError(path="/nonexistent/podbot.log", operation="write messages to", reason="No such file or directory")
+    assert remedy_of(error).startswith("Check the path: it, or a directory that it lies in")
