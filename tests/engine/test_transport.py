@@ -101,7 +101,7 @@ def test_a_port_without_a_listener() -> None:
         held.bind(("127.0.0.1", 0))
         exc = failure(parse_endpoint(f"tcp://127.0.0.1:{held.getsockname()[1]}", "flag"))
     assert isinstance(exc, ConnectionFailed)
-    assert exc.endpoint.startswith("http://127.0.0.1:")
+    assert exc.endpoint.startswith("tcp://127.0.0.1:")
     assert "refused" in exc.reason
 
 
