@@ -29,6 +29,7 @@ from podbot.config.write import set_keys
 from podbot.github.grant import grant_path
 from podbot.github.lease import CLAIM, LEASE
 from podbot.locks import is_held
+from podbot.session.record import read_record
 from podbot.tokens.systemd_unit import UNIT
 
 SOON = 303.0  # lifetime of a token that is due after 3 s: the buffer is 300
@@ -255,6 +256,60 @@ def test_killed_in_the_middle_of_writes(site: Site) -> None:
     wait_for(lambda: os.path.exists(file), what="a token")
     assert os.listdir(site.path(name, "secrets")) == ["ghapp_token"]
     assert site.world.podbot("exec", name, "--", "git", "fetch").returncode == 0
+
+
+def test_a_killed_clone_that_is_kept_has_no_token(site: Site) -> None:
+    """The daemon saw that the file was missing while the sandbox was looked through, and wrote another one."""
+    name = site.session()
+    site.world.podbot("exec", name, "--", "touch", "more", check=True)
+    daemon = site.daemon()
+    site.taken_over_by(name, daemon)
+    file = site.path(name, "secrets", "ghapp_token")
+    os.unlink(file)
+    daemon.send_signal(signal.SIGHUP)
+    wait_for(lambda: os.path.exists(file), what="a token of the daemon's, which loads what it needs for that")
+    site.run.kill()
+    site.run.wait()
+    wait_for(lambda: not os.path.exists(file), what="the token's removal")
+    daemon.send_signal(signal.SIGHUP)  # look at everything now instead of later
+
+    def kept() -> bool:
+        record = read_record(site.path(name))
+        return record is not None and record.state == "stopped"
+
+    wait_for(kept, what="the clone to be kept")
+    daemon.kill()  # it would remove the token a few seconds later
+    daemon.wait()
+    site.world.cleaned()
+    assert site.world.container(name)["State"] == "exited"
+    assert os.listdir(site.path(name, "secrets")) == []
+
+
+@pytest.mark.parametrize("flags", [(), ("--keep",)])
+def test_a_renewal_that_was_in_progress_writes_nothing_into_a_session_that_has_ended(
+    site: Site, flags: tuple[str, ...]
+) -> None:
+    """``--keep``: ended by `podbot stop` after its podbot was killed; otherwise kept for its unsaved work."""
+    name = site.session(*flags)
+    site.world.podbot("exec", name, "--", "touch", "more", check=True)
+    daemon = site.daemon()
+    site.taken_over_by(name, daemon)
+    site.forge.api.slow(8, times=1)
+    os.unlink(site.path(name, "secrets", "ghapp_token"))
+    daemon.send_signal(signal.SIGHUP)
+    time.sleep(1.5)  # for the request
+    site.run.kill()
+    site.run.wait()
+    if flags:
+        site.world.podbot("stop", "--time", "0", name, check=True)
+    minted = site.forge.api.mints
+    wait_for(lambda: site.forge.api.mints > minted or "is not running" in site.said(), what="the answer")
+    site.world.cleaned()
+    time.sleep(1)
+    daemon.kill()
+    daemon.wait()
+    assert site.world.container(name)["State"] == "exited"
+    assert os.listdir(site.path(name, "secrets")) == []
 
 
 # --- once -----------------------------------------------------------------------------------------

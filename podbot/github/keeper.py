@@ -101,6 +101,16 @@ def _take_lease(renewer: Renewer, seconds: float) -> None:
         time.sleep(0.05)
 
 
+def remove_token(session_dir: str) -> None:
+    """Remove the token of a session that may be started again: its grant stays. No token is being written meanwhile.
+
+    Raises PathError, UnsafeDirectory.
+    """
+    with FileLock(os.path.join(session_dir, GUARD)) as guard:
+        guard.acquire(GUARD_WAIT)
+        TokenFile(os.path.join(session_dir, SECRETS)).remove()
+
+
 def clear_token(session_dir: str, emit: Emit, *, guard_wait: float = GUARD_WAIT) -> None:
     """Remove the grant, then the token: every writer checks the grant first, so none writes a token in between."""
     file, guard = TokenFile(os.path.join(session_dir, SECRETS)), FileLock(os.path.join(session_dir, GUARD))

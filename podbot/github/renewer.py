@@ -57,6 +57,8 @@ class Renewer:
     ``kind``: see :class:`TokenWriterLease`. ``mint`` may raise anything. ``emit`` is called from the thread that calls
     ``tick``, never with a lock held. ``ended``: the grant was removed or replaced, and nothing is held; a new grant
     needs a new Renewer. ``longest_pause``: seconds that :meth:`tick` returns at most; None is the default of ``kind``.
+    ``phase``: of the session's life; None while another process ends it. Nothing is written then, nor a token that was
+    requested in another phase.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Renewer:
         clock: Clock = SYSTEM,
         emit: Emit = ignore,
         longest_pause: float | None = None,
+        phase: Callable[[], str | None] = lambda: "",
     ) -> None:
         self.session_dir = session_dir
         self.session = os.path.basename(session_dir)
@@ -76,7 +79,7 @@ class Renewer:
         self.file = TokenFile(os.path.join(session_dir, SECRETS))
         self.status = TokenStatus(grant=grant.digest)  # as far as this process knows
         self.ended = False
-        self._mint, self._kind, self._clock, self._emit = mint, kind, clock, emit
+        self._mint, self._kind, self._clock, self._emit, self._phase = mint, kind, clock, emit, phase
         self._lease = TokenWriterLease(session_dir, grant, kind)
         default = DAEMON_LONGEST_PAUSE if kind == "daemon" else LONGEST_PAUSE
         self._longest_pause = default if longest_pause is None else longest_pause
@@ -127,6 +130,8 @@ class Renewer:
                 if state not in ("held", "acquired"):
                     return CONTENTION_PAUSE if state == "waiting" else self._longest_pause
                 trying = self._due() and self._clock.monotonic() >= self._not_before
+            if trying and self._phase() is None:
+                return CONTENTION_PAUSE
             if trying:
                 self._try()
             with self._mutex:
@@ -214,6 +219,9 @@ class Renewer:
 
     def _renew(self) -> bool:
         """False when the session has ended or another process took over meanwhile: then nothing was written."""
+        phase = self._phase()
+        if phase is None:
+            return False
         pending = self._pending
         if pending is None or self._left(pending.term) <= 0:
             minted = self._mint()  # no lock is held while GitHub is asked
@@ -223,7 +231,7 @@ class Renewer:
                 return False
             try:
                 with self._lease.guarded():
-                    if not self._lease.grant_is_current():
+                    if self._phase() != phase or not self._lease.grant_is_current():
                         return False
                     self.file.write(pending.minted.token)
             except FilesystemError:

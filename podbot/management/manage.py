@@ -19,11 +19,12 @@ from podbot.errors import (
 from podbot.events import Emit, Event, ignore
 from podbot.frozen import Frozen, replace
 from podbot.launch.names import LABEL, MANAGED, keep_of
-from podbot.places import runtime_root
+from podbot.places import runtime_root, state_dir
 from podbot.session.directory import left_session, record_of, remove_reported, sessions
 from podbot.session.flags import ENDING, await_release, flagged, is_live, stopping
 from podbot.session.guarding import SCANNER, Scanner, report_left
 from podbot.session.orphans import is_ours
+from podbot.session.record import SessionRecord
 from podbot.session.restore import restore_all, settle_stopped
 from podbot.session.session_names import session_meant
 from podbot.session.stuck_servers import end_stuck
@@ -176,7 +177,10 @@ def end_session(
             _check_ended(container, root)
         else:
             container = _stopped(engine, listed, seconds, ended)
-        removed = not _is_kept(engine, environ, container, emit, release_seconds) if remove is None else remove
+        removed = remove
+        if removed is None:
+            never_ran = _never_ran(environ, record, container)
+            removed = never_ran or not _is_kept(engine, environ, container, emit, release_seconds)
         if removed:
             _remove(engine, environ, container, kill=not only_ended, ended=ended)
         if await_release(path, release_seconds):
@@ -255,6 +259,21 @@ def _remove(
             _check_ended(_now(engine, container), runtime_root(environ))
         raise
     forget_files(environ, container.name, container.labels.get(f"{LABEL}.created", ""))
+
+
+def _never_ran(environ: Mapping[str, str], record: SessionRecord | None, container: ContainerInfo) -> bool:
+    """Whether no command of its caller's ran in it, so that it is not kept.
+
+    An engine may create a container after all else of a session whose podbot was killed has been removed: it has no
+    record and none of the files that it mounts. Those of one that ran, and that the engine calls created, are there.
+    """
+    if record is not None:
+        return record.never_ran and record.container in ("", container.id)
+    from podbot.launch.own_file import kept_directory  # here, for `podbot ps` needs none of it
+
+    created = container.labels.get(f"{LABEL}.created", "")
+    files = kept_directory(state_dir(environ), container.name, created)
+    return container.state == "created" and not os.path.lexists(files)
 
 
 def _is_kept(

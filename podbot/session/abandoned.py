@@ -35,9 +35,13 @@ if TYPE_CHECKING:
 LIVES = ("running", "paused", "stopping")
 
 
-def is_over(container: ContainerInfo) -> bool:
-    """Whether what a killed podbot left of a session can be removed; an operator may still want one that runs."""
-    return is_hosted(container) or (keep_of(container.labels) != "always" and container.state not in LIVES)
+def is_over(container: ContainerInfo, *, never_ran: bool) -> bool:
+    """Whether what a killed podbot left of a session can be removed; an operator may still want one that runs.
+
+    ``never_ran``: see ``SessionRecord``.
+    """
+    has_ended = keep_of(container.labels) != "always" and container.state not in LIVES
+    return is_hosted(container) or never_ran or has_ended
 
 
 def is_hosted(container: ContainerInfo) -> bool:
@@ -78,12 +82,13 @@ def end_abandoned(
     unsaved = _worth_keeping(engine, directory, container)
     if unsaved is not None:
         directory.move("stopped")
+        _remove_token(directory)  # again: a token-daemon may have seen that it was missing
         withdraw_copies(environ, container.name, container.labels.get(f"{LABEL}.created", ""))
         emit(kept_event(container.name, unsaved))
         report_left(directory.path, emit, scanner=scanner)
         return
     remove_sandbox(engine, container.id, container.name, ended=lambda: end_stuck(directory.record, emit))
-    if container.state == "created":
+    if container.state == "created" or directory.never_ran:
         clear_unlisted(engine, replace(directory.record, container=container.id))
     forget_files(environ, container.name, container.labels.get(f"{LABEL}.created", ""))
     directory.move("gone")
@@ -107,7 +112,7 @@ def clear_unlisted(engine: Engine, record: SessionRecord) -> None:
 def _worth_keeping(engine: Engine, directory: SessionDirectory, container: ContainerInfo) -> str | None:
     """Why the container is to be kept, or None to remove it; as in ``disposal``, but the agent may still be running."""
     keep = keep_of(container.labels)
-    if keep == "never" or container.state == "created":  # no agent ever ran in it
+    if keep == "never" or container.state == "created" or directory.never_ran:
         return None
     if container.state == "running":
         engine.stop(container.id, seconds=STOP_SECONDS)
@@ -120,9 +125,12 @@ def _worth_keeping(engine: Engine, directory: SessionDirectory, container: Conta
 
 
 def _remove_token(directory: SessionDirectory) -> None:
-    from podbot.github.token_file import SECRETS, TokenFile
+    from podbot.github.keeper import remove_token
+    from podbot.github.token_file import SECRETS
 
+    if not os.path.lexists(os.path.join(directory.path, SECRETS)):
+        return
     try:
-        TokenFile(os.path.join(directory.path, SECRETS)).remove()
+        remove_token(directory.path)
     except PodbotError:
         return  # an App's token expires within an hour; another one goes with the directory

@@ -67,11 +67,20 @@ class SessionDirectory:
     ``is_others``: the container belongs to an earlier session that was killed or kept. ``lease``: the descriptor of the
     connection with which the sandbox ends; -1 without one. A process that takes the session over inherits it.
     ``listener``: the socket in the sandbox that its guest has passed to us for the gateway; None without one.
-    ``flags``: to be closed when the directory has been removed, if it is.
+    ``flags``: to be closed when the directory has been removed, if it is. ``never_ran``: its podbot was killed before
+    the session could run a command.
     """
 
-    def __init__(self, path: str, lock: int, record: SessionRecord, *, earlier: SessionRecord | None = None) -> None:
-        self.path, self.lock, self.record, self.earlier = path, lock, record, earlier
+    def __init__(
+        self,
+        path: str,
+        lock: int,
+        record: SessionRecord,
+        *,
+        earlier: SessionRecord | None = None,
+        never_ran: bool = False,
+    ) -> None:
+        self.path, self.lock, self.record, self.earlier, self.never_ran = path, lock, record, earlier, never_ran
         self.handed_over = False
         self.is_others = False
         self.guard: GuardReport | None = None
@@ -194,7 +203,8 @@ def left_session(path: str, *, otherwise: SessionRecord | None = None) -> Iterat
             finally:
                 remove_reported(path)
             return
-        directory = SessionDirectory(path, lock, replace(record, state=observed(record.state, live=False)))
+        seen = replace(record, state=observed(record.state, live=False))
+        directory = SessionDirectory(path, lock, seen, never_ran=record.never_ran)
         try:
             yield directory
         finally:

@@ -75,7 +75,7 @@ def remove_left(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Remove the session in directory ``path``, whose podbot was killed; a kept one, and unsaved work, stay.
+    """Remove the session in directory ``path``, whose podbot was killed; a kept one that ran, and unsaved work, stay.
 
     What the operator has to know is kept for `podbot report` if it was hosted; else it is left in its record for the
     next podbot command. ``first``: opens a container's
@@ -97,7 +97,7 @@ def remove_left(
         if directory is None or directory.record.state != "orphaned" or directory.record.created != record.created:
             return
         container = _container(engine, directory.record)
-        if container is not None and keep_of(container.labels) == "always":
+        if container is not None and _goes_on(container, record):
             return
         if container is not None and container.state in LIVES and not over:
             if _is_needed(path, record):
@@ -130,6 +130,11 @@ def _container(engine: Engine, record: SessionRecord) -> ContainerInfo | None:
     return None
 
 
+def _goes_on(container: ContainerInfo, record: SessionRecord) -> bool:
+    """Whether it is its operator's to stop it."""
+    return keep_of(container.labels) == "always" and not record.never_ran
+
+
 def _is_needed(path: str, record: SessionRecord) -> bool:
     """Whether a `podbot exec` uses a sandbox that does not end by itself; then the next podbot command decides."""
     return not record.leased and is_in_use(path)
@@ -159,7 +164,7 @@ def _await_end(
             if container is None:
                 if record.state != "creating" or waited > limits.creation:
                     return True
-            elif keep_of(container.labels) == "always":
+            elif _goes_on(container, record):
                 return False
             else:
                 if handle is None and container.state in LIVES:

@@ -161,7 +161,8 @@ def _removed(
     """Remove or keep an orphaned session; returns whether nothing is left for the caller to report."""
     from podbot.session.abandoned import is_over, remove_abandoned  # imported here: few commands find such a session
 
-    if not is_over(container):
+    record = read_record(os.path.join(runtime_root(environ), container.name))
+    if not is_over(container, never_ran=record is not None and record.never_ran):
         return False
     try:
         remove_abandoned(engine, environ, container, emit, scanner=scanner)

@@ -73,6 +73,11 @@ class SessionRecord(Frozen):
     engine: str = ""
 
     @property
+    def never_ran(self) -> bool:
+        """Whether no command of the caller's ran in it yet: such a session is never kept (``container``)."""
+        return self.state == "creating"
+
+    @property
     def guest(self) -> str | None:
         """The directory of its guest's socket on this host; None: it has no guest. Without planning's modules."""
         plan: Any = self.plan

@@ -59,7 +59,6 @@ def settle_stopped(environ: Mapping[str, str], path: str, *, runs: Callable[[], 
     ``runs``, because it was started again meanwhile.
     """
     from podbot.github.status import status_path
-    from podbot.github.token_file import SECRETS, TokenFile
 
     with contextlib.suppress(PodbotError, OSError), left_session(path) as directory:
         if directory is None or runs():
@@ -67,7 +66,9 @@ def settle_stopped(environ: Mapping[str, str], path: str, *, runs: Callable[[], 
         if directory.record.state in ("orphaned", "detached"):
             directory.move("stopped")
         if os.path.lexists(status_path(path)):  # it had a token
-            TokenFile(os.path.join(path, SECRETS)).remove()
+            from podbot.github.keeper import remove_token
+
+            remove_token(path)
             os.unlink(status_path(path))
         if directory.record.state == "stopped":
             from podbot.session.login_copies import withdraw_copies

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 
 from podbot.engine.endpoint import EngineRef
 from podbot.errors import PodbotError
@@ -33,6 +34,7 @@ from podbot.tokens.token_watch import (
     mint_in_worker,
     other_daemon,
     pace,
+    phase_of,
 )
 from podbot.tokens.worker_threads import Jobs
 
@@ -260,8 +262,9 @@ class TokenDaemon:
         if (grant := watched.grant) is None:
             return None
         mint = mint_in_worker(grant, self._loop, self._make)
+        path = watched.found.path
         watched.renewer = Renewer(
-            watched.found.path, grant, mint, kind="daemon", clock=self._renewal_clock, emit=self._emit
+            path, grant, mint, kind="daemon", clock=self._renewal_clock, emit=self._emit, phase=partial(phase_of, path)
         )
         return watched.renewer
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from podbot.errors import PodbotError
@@ -18,7 +19,7 @@ from podbot.session.flags import is_live
 from podbot.streams.wake import Wake
 from podbot.tokens.token_daemon import MOST, PER_LANE
 from podbot.tokens.token_liveness import Connect, Engines
-from podbot.tokens.token_watch import Found, MakeMinter, find_named, is_kept
+from podbot.tokens.token_watch import Found, MakeMinter, find_named, is_kept, phase_of
 from podbot.tokens.worker_threads import Jobs
 
 RenewalOutcome = Literal["renewed", "fresh", "held", "stopped", "ended", "failed"]
@@ -105,7 +106,8 @@ class _Once:
 
     def renew(self, name: str, where: Found, grant: Grant) -> None:
         """Renew in a worker thread when one is free."""
-        renewer = Renewer(where.path, grant, self._make(grant), kind="once", emit=self._emit)
+        phase = partial(phase_of, where.path)
+        renewer = Renewer(where.path, grant, self._make(grant), kind="once", emit=self._emit, phase=phase)
         self._renewers.append(renewer)
 
         def work() -> Callable[[], None]:

@@ -19,6 +19,7 @@ from podbot.github.status import TokenStatus
 from podbot.launch.names import names_meant
 from podbot.locks import is_held
 from podbot.places import is_own_directory
+from podbot.session.flags import ENDING, STOPPING, is_live
 from podbot.session.record import read_record
 from podbot.tokens.token_liveness import Verdict
 
@@ -89,6 +90,13 @@ def is_kept(path: str) -> bool:
     except PodbotError:
         return False
     return record is not None and record.state == "stopped"
+
+
+def phase_of(path: str) -> str | None:
+    """The phase of the session in directory ``path`` for its renewer; None while a process ends or stops it."""
+    if is_live(path, ENDING) or is_live(path, STOPPING):
+        return None
+    return "kept" if is_kept(path) else "live"
 
 
 def _version(path: str) -> tuple[int, int] | None:

@@ -108,8 +108,12 @@ class Session:
         self.events: list[Event] = []
         GRANT.store(self.path)
 
-    def renewer(self, kind: Kind = "session", grant: Grant = GRANT) -> Renewer:
-        return Renewer(self.path, grant, self.github.mint, kind=kind, clock=self.clock, emit=self.events.append)
+    def renewer(
+        self, kind: Kind = "session", grant: Grant = GRANT, phase: Callable[[], str | None] = lambda: ""
+    ) -> Renewer:
+        return Renewer(
+            self.path, grant, self.github.mint, kind=kind, clock=self.clock, emit=self.events.append, phase=phase
+        )
 
     @property
     def token(self) -> str | None:

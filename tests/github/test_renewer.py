@@ -478,6 +478,33 @@ def test_a_session_that_ends_during_the_request_gets_no_token(session: Session, 
     assert session.kinds() == []
 
 
+@pytest.mark.parametrize("after", ["kept", None])
+def test_a_session_that_is_kept_during_the_request_gets_no_token(session: Session, after: str | None) -> None:
+    """Its grant stays for its next start. ``None``: another process still ends it."""
+    phases: list[str | None] = ["live"]
+    daemon = session.renewer("daemon", phase=lambda: phases[-1])
+    daemon.tick()
+    session.clock.pass_(HOUR)
+
+    def happens() -> None:
+        os.unlink(os.path.join(session.secrets, "ghapp_token"))
+        phases.append(after)
+
+    session.github.during = happens
+    daemon.tick()
+    assert (session.github.minted, session.token) == (2, None)
+
+
+def test_no_token_is_requested_while_another_process_ends_the_session(session: Session) -> None:
+    phases: list[str | None] = [None]
+    daemon = session.renewer("daemon", phase=lambda: phases[-1])
+    assert daemon.tick() > 0
+    assert session.github.asked == 0
+    phases.append("kept")  # and started by its operator with the engine's own program
+    daemon.tick()
+    assert session.token is not None
+
+
 @pytest.mark.parametrize("end", ["withdrawn", "directory gone"])
 def test_a_failure_because_of_the_end_is_not_reported(session: Session, end: str, tmp_path: Path) -> None:
     daemon = session.renewer("daemon")

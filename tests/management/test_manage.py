@@ -11,9 +11,11 @@ from podbot.guard.child import Child
 from podbot.launch.names import LABEL
 from podbot.launch.own_file import kept_directory
 from podbot.management.manage import StopResult, list_sessions, stop_sessions
-from podbot.places import state_dir
+from podbot.places import private_dir, state_dir
 from podbot.session.directory import session_directory, sessions
+from podbot.session.flags import LOCK
 from podbot.session.guarding import RECORD, Scanner
+from podbot.session.record import SessionRecord, write_record
 from podbot.testing import FakeEngine
 from tests.session.plans import Place, container, kept, labels, made, orphaned
 
@@ -99,6 +101,29 @@ def test_a_kept_one_is_stopped_only(engine: FakeEngine, place: Place) -> None:
     assert stopped(engine, place, "kept", remove_kept=True) == [StopResult("kept", removed=True)]
     assert engine.by_name == {}
     assert sessions(place.environ) == []
+
+
+def test_one_that_was_to_be_kept_and_had_not_begun_is_removed(engine: FakeEngine, place: Place) -> None:
+    """Its podbot was killed. It could not be started: its record has no plan yet."""
+    engine.create(container("kept", marks=labels("kept", keep="true")))
+    path = private_dir(place.directory("kept"))
+    with open(os.path.join(path, LOCK), "wb"):
+        pass
+    write_record(path, SessionRecord("kept", engine.endpoint, "creating"))
+    assert stopped(engine, place, "kept") == [StopResult("kept", removed=True)]
+    assert (engine.by_name, sessions(place.environ)) == ({}, [])
+
+
+@pytest.mark.parametrize("ran", [False, True])
+def test_a_container_that_was_created_after_the_clean_up_is_removed(
+    engine: FakeEngine, place: Place, ran: bool
+) -> None:
+    """Of a killed session that was to be kept. One that ran has its files, also where the engine calls it created."""
+    engine.create(container("kept", marks=labels("kept", keep="true")))
+    if ran:
+        created = engine.inspect("kept").labels.get(f"{LABEL}.created", "")
+        os.makedirs(kept_directory(state_dir(place.environ), "kept", created))
+    assert stopped(engine, place, "kept") == [StopResult("kept", removed=not ran)]
 
 
 def test_a_container_that_does_not_run_is_removed_without_a_stop(engine: FakeEngine, place: Place) -> None:

@@ -292,6 +292,29 @@ def test_a_kept_session_is_left_to_its_operator(engine: FakeEngine, place: Place
     assert place.kinds() == ["session.orphan"]
 
 
+@pytest.mark.parametrize("state", ["created", "running", "exited"])
+@pytest.mark.parametrize("keep", ["true", "when_unsaved"])
+def test_one_that_was_to_be_kept_and_had_not_begun_is_removed(
+    engine: FakeEngine, place: Place, keep: str, state: str
+) -> None:
+    """It could not be started: its record has no plan yet. Found by random kills."""
+    made(engine, started=state != "created", keep=keep)
+    if state == "exited":
+        engine.die("left")
+    clean(engine, place, killed(engine, place, "creating"))
+    assert (engine.by_name, sessions(place.environ)) == ({}, [])
+
+
+@pytest.mark.parametrize("state", ["created", "running", "exited"])
+def test_the_next_command_removes_it_as_well(engine: FakeEngine, place: Place, state: str) -> None:
+    made(engine, started=state != "created", keep="true")
+    if state == "exited":
+        engine.die("left")
+    killed(engine, place, "creating")
+    report_orphans(engine, place.environ, place.events.append)
+    assert (engine.by_name, place.kinds()) == ({}, ["session.removed"])
+
+
 def test_a_container_that_is_not_the_session_s_stays(engine: FakeEngine, place: Place) -> None:
     engine.create(container("left", marks={"io.podbot.managed": "true", "io.podbot.session": "another"}))
     clean(engine, place, killed(engine, place, "creating"))
