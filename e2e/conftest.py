@@ -25,8 +25,8 @@ be_patient()
 LONGEST = (
     "test_matrix.py", "test_renewal.py", "test_history.py", "test_token_daemon.py", "test_clone.py", "test_image.py",
     "test_unsaved_work.py", "test_suite_life.py", "test_host_agents.py", "test_agents.py", "test_inspect.py",
-    "test_suspend.py", "test_host_ends.py", "test_kills.py", "test_deepagents.py", "test_swerex.py",
-    "test_podman_suite.py",
+    "test_suspend.py", "test_host_ends.py", "test_kills.py", "test_kills_more.py", "test_deepagents.py",
+    "test_swerex.py", "test_podman_suite.py",
 )  # fmt: skip
 
 LOGINS = (".claude", ".claude.json", ".codex", ".gemini")  # in an operator's home

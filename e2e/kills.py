@@ -12,29 +12,17 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from e2e.harness import PODBOT, ROOTLESS, World, processes
-from e2e.host.pipe import AGENT
+from e2e.harness import PODBOT, World, processes
+from e2e.kill_kinds import CLIENT, KINDS, client_words
 from e2e.session_objects import SessionObjects, networks, stat_fields, unlisted
+from podbot.session.record import RECORD
 
 FILES = 40
-KINDS = ("run", "host", "library")
-# By whom a session is ended in the middle: see `Target.victim`.
-VICTIMS = ("owner", "exec", "editor", "guest", "init", "monitor", "gateway", "service", "command")
-# A rootless engine's own networks need a device that not every machine has.
-NETWORKS = ("none", "filtered") if ROOTLESS else ("none", "default", "filtered")
+OTHER_USERS = ("user", "sealed")  # kinds whose processes are not root inside
 _PREFIX = "kill-"
-_LIBRARY = """
-import os, sys, podbot
-name, workspace, script = sys.argv[1:]
-keys = {"workspace.source": "host_mount", "workspace.host_path": workspace}
-config = podbot.load_config(podbot.LoadOptions(environ=os.environ, overrides=keys))
-request = podbot.LaunchRequest(name=name, trusted_workspace=True)
-with podbot.sandbox(config, request, environ=os.environ) as box:
-    box.shell.execute(["sh", "-c", script], timeout_seconds=600)
-"""
 
 
 def make_template(path: str) -> dict[str, str]:
@@ -65,84 +53,142 @@ def digests(path: str) -> dict[str, str]:
 
 
 class Target:
-    """A session of ``kind`` in a copy of ``template``. ``network``: one of NETWORKS, otherwise chosen at random."""
+    """A session of ``kind`` in a copy of ``template``. ``network``: one of the kind's, otherwise chosen at random.
+
+    ``images``: those of kinds that have one of their own.
+    """
 
     def __init__(  # noqa: PLR0917
-        self, world: World, kind: str, template: str, config: str, rng: random.Random, network: str = ""
+        self,
+        world: World,
+        kind: str,
+        template: str,
+        config: str,
+        rng: random.Random,
+        network: str = "",
+        images: Mapping[str, str] | None = None,
     ) -> None:
-        self.world, self.kind, self.rng = world, kind, rng
-        self.name = f"{_PREFIX}{uuid.uuid4().hex[:8]}"
-        self.workspace = os.path.join(world.root, "work", self.name)
+        self.world, self.kind, self.config, self.rng = world, kind, config, rng
+        self.rules = KINDS[kind]
+        self.given = f"{_PREFIX}{uuid.uuid4().hex[:8]}"
+        self.workspace = os.path.join(world.root, "work", self.given)
         shutil.copytree(template, self.workspace, symlinks=True)
-        self.network = network or rng.choice(NETWORKS)
-        self.objects = SessionObjects(world, self.name)
+        if kind in OTHER_USERS:
+            subprocess.run(["chmod", "-R", "a+rwX", self.workspace], check=True)
+        self.network = network or rng.choice(self.rules.networks)
+        self.objects = SessionObjects(world, self.given)
         first = rng.randrange(10**8, 10**9)
         self.marks = [f"sleep {first + place}" for place in range(4)]
-        self.container = ""
+        self.client_seconds = str(first + 4)
+        self.container = self._name = ""
+        self._up = False
         self.exec_client: subprocess.Popen[bytes] | None = None
-        self.log = os.path.join(world.root, f"{self.name}.log")
-        stdin, end = os.pipe()
-        # It has the other end of the owner's stdin, as an editor does.
-        self.editor = subprocess.Popen(["sleep", str(first + 4)], stdout=end, start_new_session=True)
-        os.close(end)
-        self.owner = self._start(config, stdin)
-        os.close(stdin)
+        self.exec_terminal: subprocess.Popen[bytes] | None = None
+        self.log = os.path.join(world.root, f"{self.given}.log")
+        self.env = {**world.env, "PODBOT_SANDBOX_NETWORK": self.network}
+        if image := (images or {}).get(kind):
+            self.env["PODBOT_IMAGE"] = image
+        if self.rules.serves:
+            self.env["PODBOT_CACHE"] = self.workspace
+        words = self.rules.words(self)
+        # It has the other end of the owner's input, as an editor does.
+        self.owner, self.editor = self._on_terminal(words) if kind == "terminal" else self._on_pipe(words)
 
-    def _start(self, config: str, stdin: int) -> subprocess.Popen[bytes]:
-        commit = "git -c user.name=A -c user.email=a@example.org commit -q --allow-empty -m more"
-        script = f"touch up; setsid {self.marks[0]} & {self.marks[1]} & "
-        loop = f"while :; do {commit}; sleep 0.5; done"
-        if self.kind == "library":
-            words = [sys.executable, "-c", _LIBRARY, self.name, self.workspace, script + loop]
-        elif self.kind == "run":
-            words = [*PODBOT, "run", "--workspace", self.workspace, "--name", self.name, "--agent", "custom"]
-            words += ["--", "sh", "-c", script + loop]
-        else:
-            words = [*PODBOT, "--config", config, "host", "--workspace", self.workspace, "--name", self.name]
-            words += ["--agent", "custom", "--agent-mode", "acp"]
-            words += ["--", "sh", "-c", f"{script} exec python3 {AGENT} puppet"]
-        env = {**self.world.env, "PODBOT_SANDBOX_NETWORK": self.network}
-        with open(self.log, "wb") as log:
-            return subprocess.Popen(
-                words, env=env, cwd=self.world.root, stdin=stdin, stdout=subprocess.DEVNULL, stderr=log,
+    @property
+    def name(self) -> str:
+        """The session's; that of an MCP server is not known before it has one."""
+        if not self.rules.serves:
+            return self.given
+        for name in self.world.sessions() if not self._name else ():
+            path = os.path.join(self.world.runtime, name, RECORD)
+            with contextlib.suppress(OSError), open(path, encoding="utf-8") as file:
+                if f"{self.workspace}/" in file.read():
+                    self._name = name
+        return self._name
+
+    def _on_pipe(self, words: list[str]) -> tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]:
+        stdin, end = os.pipe()
+        with open(self.log, "ab") as log:
+            other = subprocess.Popen(client_words(self), stdout=end, stderr=log, start_new_session=True)
+            os.close(end)
+            child = subprocess.Popen(
+                words, env=self.env, cwd=self.world.root, stdin=stdin, stdout=subprocess.DEVNULL, stderr=log,
                 start_new_session=True,
             )  # fmt: skip
+        os.close(stdin)
+        return child, other
+
+    def _on_terminal(self, words: list[str]) -> tuple[subprocess.Popen[bytes], subprocess.Popen[bytes]]:
+        """The command on a terminal of its own, and the process that has the terminal's other side."""
+        ours, theirs = os.openpty()
+        with open(self.log, "ab") as log:
+            other = subprocess.Popen(["cat"], stdin=ours, stdout=log, stderr=log, start_new_session=True)
+        child = subprocess.Popen(
+            ["setsid", "--ctty", *words], env=self.env, cwd=self.world.root, stdin=theirs, stdout=theirs, stderr=theirs
+        )
+        os.close(ours)
+        os.close(theirs)
+        return child, other
 
     @property
     def up(self) -> bool:
-        """Whether its agent runs."""
-        return os.path.exists(os.path.join(self.workspace, "up"))
+        """Whether its agent has run."""
+        self._up = self._up or os.path.exists(os.path.join(self.workspace, "up")) or bool(marked(self.marks[1:2]))
+        return self._up
 
     def exec_begun(self, *flags: str, line: str = "") -> None:
         """Start a ``podbot exec`` of ``line`` in it; by default it has a child in another session."""
-        if self.exec_client is not None:
-            self.exec_client.wait()
+        for child in (self.exec_client, self.exec_terminal):
+            if child is not None:
+                child.wait()
         line = line or f"setsid {self.marks[2]} & {self.marks[3]}"
+        words = [*PODBOT, "exec", *flags, self.name, "--", "sh", "-c", line]
+        if self.kind == "terminal":
+            self.exec_client, self.exec_terminal = self._on_terminal(words)
+            return
         with open(self.log, "ab") as log:
             self.exec_client = subprocess.Popen(
-                [*PODBOT, "exec", *flags, self.name, "--", "sh", "-c", line],
-                env=self.world.env, cwd=self.world.root, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                words, env=self.env, cwd=self.world.root, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=log, start_new_session=True,
             )  # fmt: skip
+
+    @property
+    def owner_pid(self) -> int:
+        """The podbot that is the session's owner now; 0 if it has ended."""
+        if self.owner.poll() is not None:
+            return 0
+        in_shell = self.kind == "start" and _is_shell(self.owner.pid)  # which becomes the last of its commands
+        return _child(self.owner.pid) if in_shell else self.owner.pid
 
     def victim(self, which: str) -> int:
         """The pid of one that may be killed now; 0: there is none yet, or none any more."""
         self.look()
-        if which in ("owner", "exec", "editor"):
-            child = {"owner": self.owner, "exec": self.exec_client, "editor": self.editor}[which]
+        if which == "owner":
+            return self.owner_pid
+        children = {"exec": self.exec_client, "exec's terminal": self.exec_terminal, "editor": self.editor}
+        if which in children:
+            child = children[which]
             return child.pid if child is not None and child.poll() is None else 0
-        if which == "gateway":
-            return self.objects.gateway()
-        if which == "service":
-            pids = self.world.service_pids()
-            parents = [_parent(pid) for pid in pids]  # rootless, a process in the host's user namespace waits for it
-            return next((pid for pid in pids if pid not in parents), 0)
-        if which == "command":
-            return next(iter(marked(self.marks[1:2])), 0)
+        others: Mapping[str, Callable[[], int]] = {
+            "gateway": self.objects.gateway,
+            "service": self._service,
+            "command": lambda: self._marked(1),
+            "exec's shell": lambda: _parent(self._marked(3)),
+        }
+        if which in others:
+            return others[which]()
         init = self._init()
         if not init or which == "init":
             return init
         return _child(init) if which == "guest" else _monitor(init)
+
+    def _service(self) -> int:
+        pids = self.world.service_pids()
+        parents = [_parent(pid) for pid in pids]  # rootless, a process in the host's user namespace waits for it
+        return next((pid for pid in pids if pid not in parents), 0)
+
+    def _marked(self, place: int) -> int:
+        return next(iter(marked(self.marks[place : place + 1])), 0)
 
     def look(self) -> None:
         """Note what it has in the kernel, as long as it has it."""
@@ -151,18 +197,20 @@ class Target:
 
     def _init(self) -> int:
         """The container's first process; 0 while it does not run."""
-        found = self.world.container(self.name)
+        found = self.world.container(self.name) if self.name else {}
         self.container = found.get("Id", self.container)
         return int(found.get("Pid", 0)) if found.get("State") == "running" else 0
 
     def processes(self) -> list[str]:
         """Processes of the session's: its marked ones, podbot's own, the engine's monitor of the container."""
-        own = (self.name, self.workspace)
+        own = (self.name or self.given, self.workspace)
         words = (*own, self.container) if self.container else own
         return [
             f"{pid} {line[:160]}"
             for pid, line in processes()
-            if (line in self.marks or any(word in line for word in words)) and not _waits_after_exec(pid, line)
+            if (line in self.marks or any(word in line for word in words))
+            and pid != self.editor.pid
+            and not _waits_after_exec(pid, line)
         ]
 
     def left(self) -> list[str]:
@@ -170,6 +218,10 @@ class Target:
         world = self.world
         self.look()
         found = [f"process {line}" for line in self.processes()]
+        if self.owner.poll() is None:
+            found.append(f"process {self.owner.pid}, the owner")
+        if not self.name:
+            return found
         if container := world.container(self.name):
             self.container = container["Id"]
             found.append(f"container {container['State']}")
@@ -180,7 +232,11 @@ class Target:
         return found or unlisted(world, self.name, self.container)
 
     def damage(self, whole: dict[str, str]) -> list[str]:
-        """What became of the workspace: empty if it is whole."""
+        """What became of the workspace: empty if it is whole. Files of an MCP server go with the next one."""
+        if self.rules.serves:
+            return self._files_after_next_server()
+        if not self.rules.mounts:
+            return []
         done = subprocess.run(
             ["git", "-C", self.workspace, "fsck", "--strict", "--no-dangling"],
             capture_output=True,
@@ -192,9 +248,31 @@ class Target:
             found.append("files differ")
         return found
 
+    def _files_after_next_server(self) -> list[str]:
+        """The files of workspaces that are left once another server has made a workspace and ended."""
+        line = "echo; exit"
+        words = [sys.executable, "-c", CLIENT, line]
+        client = subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True)
+        server = subprocess.Popen(
+            [*PODBOT, "mcp"], env=self.env, cwd=self.world.root, stdin=client.stdout, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        assert client.stdout is not None
+        assert server.stdout is not None
+        client.stdout.close()
+        try:
+            said = server.stdout.readline() + server.stdout.readline()
+        finally:
+            client.kill()
+            client.wait()
+            server.communicate(timeout=60)
+        found = [] if b'"exit_code":0' in said.replace(b" ", b"") else [f"the next server said {said[-500:]!r}"]
+        base = os.path.join(self.workspace, "sandbox")
+        return found + [f"file {name}" for name in (os.listdir(base) if os.path.isdir(base) else ())]
+
     def close(self) -> None:
         """End this side's processes."""
-        for child in (self.exec_client, self.owner, self.editor):
+        for child in (self.exec_client, self.exec_terminal, self.owner, self.editor):
             if child is not None:
                 with contextlib.suppress(ProcessLookupError):
                     child.kill()
@@ -220,6 +298,12 @@ def _waits_after_exec(pid: int, line: str) -> bool:
     with contextlib.suppress(OSError), open(f"/proc/{inner}/comm", encoding="utf-8") as comm:
         return not stat_fields(inner) or comm.read().strip() == "conmon"
     return True
+
+
+def _is_shell(pid: int) -> bool:
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8") as comm:
+        return comm.read().strip() in ("sh", "dash", "bash")
+    return False
 
 
 def _child(pid: int) -> int:

@@ -40,7 +40,11 @@ class SessionObjects:
             bridge = entry.get("network_interface", "")
             members = glob.glob(f"/sys/class/net/{bridge}/brif/*")
             self._interfaces |= {_index(name) for name in (bridge, *map(os.path.basename, members))} - {0}
-        self._gateways |= {(pid, since) for pid, since in _gateways() if stat_fields(pid)[1:2] == [str(owner)]}
+        self._gateways |= {
+            (pid, since)
+            for pid, since in _gateways()
+            if stat_fields(pid)[1:2] == [str(owner)] or _has_open(pid, self._session)
+        }
 
     def gateway(self) -> int:
         """The pid of its gateway; 0 if none was seen or it has ended."""
@@ -85,6 +89,14 @@ def networks(world: World, session: str) -> list[dict[str, str]]:
 
 def _gateways() -> list[tuple[int, str]]:
     return [(pid, _since(pid)) for pid, line in processes() if GATEWAY in line]
+
+
+def _has_open(pid: int, session: str) -> bool:
+    """Whether the process has a file of the session open, as a gateway has its log."""
+    with contextlib.suppress(OSError):
+        base = f"/proc/{pid}/fd"
+        return any(session in os.readlink(f"{base}/{name}") for name in os.listdir(base))
+    return False
 
 
 def _index(name: str) -> int:

@@ -16,8 +16,8 @@ import pytest
 
 from e2e.harness import World, nothing_found, wait_for
 from e2e.host.pipe import config_file
+from e2e.kill_kinds import NETWORKS
 from e2e.kills import (
-    NETWORKS,
     Target,
     files_named_after_sessions,
     kill,
