@@ -28,12 +28,12 @@ def test_every_block_of_the_page_runs(world: World) -> None:
     # Of the second block's section, and of the third one's session.
     text += """
 with section:
-    print(section.filesystem.grep("TODO").matches[0].line)
+    print(section.files.grep("TODO").matches[0].line)
 with PodmanSandboxSection(session=session, config=PodmanSandboxConfig(keep=True)) as kept:
     print(kept.shell.execute("id -u; echo kept > file").stdout)
 again = PodmanSandboxSection(session=Session(session_id=session.session_id), config=PodmanSandboxConfig())
 with again:
-    print(again.filesystem.read(("file",)).content)
+    print(again.files.read(("file",)).content)
 """
     words = [sys.executable, "-c", text]
     done = subprocess.run(

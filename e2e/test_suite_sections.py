@@ -99,7 +99,7 @@ def test_the_session_knows_the_workspace_and_its_files(world: World, session: Se
         assert [file.path for file in session[VirtualFileSystem].latest().files] == ["a.py", "b"]  # type: ignore[union-attr]
         clone_session = session.clone()
         with section.clone(session=clone_session) as clone:
-            assert [entry.path for entry in clone.filesystem.ls().entries] == ["a.py"]
+            assert [entry.path for entry in clone.files.ls().entries] == ["a.py"]
             other = clone_session[PodmanWorkspace].latest()
             assert other is not None
             assert other.container_name != state.container_name

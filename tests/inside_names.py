@@ -16,6 +16,7 @@ NAMES = {
     "_json": "encode_basestring_ascii make_encoder make_scanner",
     "_signal": "SIGCHLD SIGKILL SIGSTOP SIG_DFL getsignal set_wakeup_fd signal valid_signals",
     "_socket": "AF_INET AF_UNIX CMSG_SPACE SCM_RIGHTS SOCK_STREAM SOL_SOCKET SO_PEERCRED SO_REUSEADDR socket",
+    "binascii": "a2b_base64 b2a_base64",
     "codecs": "getincrementaldecoder",
     "collections": "deque",
     "collections.abc": "Callable Generator Iterable Iterator",
@@ -26,7 +27,7 @@ NAMES = {
     "heapq": "merge nsmallest",
     "json": "dumps loads",
     "operator": "itemgetter",
-    "os": "O_CLOEXEC O_CREAT O_DIRECTORY O_EXCL O_NOCTTY O_NOFOLLOW O_NONBLOCK O_PATH O_RDONLY O_RDWR "
+    "os": "O_APPEND O_CLOEXEC O_CREAT O_DIRECTORY O_EXCL O_NOCTTY O_NOFOLLOW O_NONBLOCK O_PATH O_RDONLY O_RDWR "
     "O_WRONLY POSIX_SPAWN_DUP2 ST_RDONLY WEXITSTATUS WIFSIGNALED WNOHANG WTERMSIG X_OK _exit access chdir chmod close "
     "dup dup2 environb execve execvp fchmod fchown fork fsdecode fstat getcwd getcwdb geteuid getgid getpid getppid "
     "getuid getxattr kill killpg link listdir listxattr mkdir open openpty path pipe posix_spawn pread read rename "

@@ -16,7 +16,7 @@ class FileRefused(ToolError, ValueError):
 
     ``operation``: such as "read"; ``path``: relative to the workspace, or "/". ``kind``: one of bad_path, bad_pattern,
     busy, changed, deadline, denied, exists, failed, is_root, link, missing, no_match, not_a_directory, not_a_file,
-    not_text, several_matches, too_large. ``reason``: the kind in words, with the numbers that belong to it.
+    not_empty, not_text, several_matches, too_large. ``reason``: the kind in words, with the numbers that belong to it.
     """
 
     operation: str

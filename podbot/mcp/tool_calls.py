@@ -17,7 +17,7 @@ from podbot.mcp.workspace_port import ExportPatch
 from podbot.shell.types import JobShell, StreamName
 from podbot.tools.constraints import Parameter, Schema
 from podbot.tools.contract import AnyTool, ToolResult
-from podbot.tools.file_port import Filesystem
+from podbot.tools.file_port import FilePort
 from podbot.tools.suite import ToolSuite
 from podbot.tools.tool_schema import as_json
 
@@ -69,7 +69,7 @@ class ToolCalls:
         self._registry, self._export = registry, None if read_only else export
         # Of these only names and schemas are used: the tools of each sandbox are its own.
         nothing = cast("Any", None)
-        suite = ToolSuite(cast("Filesystem", nothing), nothing, code_chars=code_chars, read_only=read_only)
+        suite = ToolSuite(cast("FilePort", nothing), nothing, code_chars=code_chars, read_only=read_only)
         within = [*suite.tools, *(() if read_only else JobTools(cast("JobShell", nothing)).tools())]
         if self._export is not None:
             within.append(patch_tool(self._export))

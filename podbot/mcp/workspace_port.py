@@ -9,11 +9,11 @@ from podbot.mcp.offered_mounts import OfferedMount
 from podbot.sections.host_mounts import MountPlan
 from podbot.shell.types import JobShell
 from podbot.suites import ExportedPatch
-from podbot.tools.file_port import Filesystem
+from podbot.tools.file_port import FilePort
 from podbot.tools.results import FileInfo
 
 
-class ReadableFiles(Filesystem, Protocol):
+class ReadableFiles(FilePort, Protocol):
     """Files whose size can be asked for before they are read."""
 
     def stat(self, path: Sequence[str]) -> FileInfo:

@@ -14,7 +14,7 @@ from podbot.sections.section import Section
 from podbot.sections.session_state import Session
 from podbot.shell.types import Shell
 from podbot.tools.contract import AnyTool, ToolContext, ToolResult
-from podbot.tools.file_port import Filesystem
+from podbot.tools.filesystem_port import Filesystem
 from podbot.tools.suite import tool_named
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 from podbot.errors import PromptInvalid
 from podbot.shell.types import Shell
 from podbot.tools.contract import AnyTool
-from podbot.tools.file_port import Filesystem
+from podbot.tools.filesystem_port import Filesystem
 from podbot.tools.paths import shown_value
 
 _KEY = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}\Z")

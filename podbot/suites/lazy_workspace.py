@@ -37,6 +37,7 @@ from podbot.suites.workspace_connection import WorkspaceConnection, has_running_
 from podbot.tools.files import Files
 from podbot.tools.suite import ToolSuite
 from podbot.tools.tool_limits import SUITE_SHELL_LIMITS
+from podbot.tools.workspace_filesystem import WorkspaceFilesystem
 
 OnChange = Callable[[WorkspaceState | None], object]
 """Called with the state after each start and each use, and with None when the workspace has ended.
@@ -51,10 +52,11 @@ class LazyWorkspace:
     ``ident``: names its directory and its container; 1 to 48 of ``a-z 0-9 -``. With ``keep`` its files stay after its
     end, and the next one of the same ``ident`` continues them without copying the mounts again. Nothing is started
     or copied before the first call. A call during which the container ends raises WorkspaceDied; the next one starts
-    another container on the same files. A stream or a terminal that nobody reads from is no call. ``files`` and
-    ``shell``: see :class:`Files` and :class:`CommandShell`; their calls also raise WorkspaceDied, WorkspaceClosed,
-    WorkspaceInUse, and the errors of a start: ConfigError, SessionError, FilesystemError, ContainerError and
-    ToolValidationError. ``clock`` is for the times in the state, ``monotonic`` for the limits.
+    another container on the same files. A stream or a terminal that nobody reads from is no call. ``files``,
+    ``filesystem`` and ``shell``: see :class:`Files`, :class:`WorkspaceFilesystem` and :class:`CommandShell`; their
+    calls also raise WorkspaceDied, WorkspaceClosed, WorkspaceInUse, and the errors of a start: ConfigError,
+    SessionError, FilesystemError, ContainerError and ToolValidationError. ``clock`` is for the times in the
+    state, ``monotonic`` for the limits.
 
     Raises ToolValidationError for an ``ident``, and for mounts that cannot be copied.
     """
@@ -90,6 +92,7 @@ class LazyWorkspace:
         self._connection = WorkspaceConnection(self.in_use)
         root = backend.root(self.directory)
         self.files = Files(self._connection, root, where=self.name)
+        self.filesystem = WorkspaceFilesystem(self.files)
         self.shell = self.shell_at(root)
 
     @property

@@ -22,6 +22,7 @@ from podbot.suites.settings import WorkspaceSettings
 from podbot.suites.state import PodmanWorkspace, UnsafeLocalWorkspace, WorkspaceState
 from podbot.suites.virtual_files import seed_files, track_files
 from podbot.tools.files import Files
+from podbot.tools.workspace_filesystem import WorkspaceFilesystem
 
 PODMAN_TEMPLATE = """\
 You have access to an isolated Linux container powered by Podman. The tools `ls`, `read_file`, `write_file`,
@@ -148,9 +149,14 @@ class SandboxSection(Section):
         return self.workspace.shell
 
     @property
-    def filesystem(self) -> Files:
-        """The files of the workspace. Reading it starts nothing."""
+    def files(self) -> Files:
+        """The files of the workspace, as its tools use them. Reading it starts nothing."""
         return self.workspace.files
+
+    @property
+    def filesystem(self) -> WorkspaceFilesystem:
+        """The files of the workspace, as programs use them. Reading it starts nothing."""
+        return self.workspace.filesystem
 
     def body(self) -> str:
         """See Section: the text, and behind it the mounts."""

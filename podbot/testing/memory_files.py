@@ -27,7 +27,7 @@ _HINTS = {"exists": "Edit it, or remove it first."}
 
 
 class MemoryFiles:
-    """A :class:`~podbot.tools.file_port.Filesystem` that holds regular files. Any thread may call it.
+    """A :class:`~podbot.tools.file_port.FilePort` that holds regular files. Any thread may call it.
 
     ``content``: the files by their path below the root, such as ``{"src/a.py": b"x = 1"}``. A file's ``version`` counts
     the changes of all files.
@@ -47,7 +47,7 @@ class MemoryFiles:
             return {"/".join(path): data for path, (data, _) in sorted(self._files.items())}
 
     def ls(self, path: Sequence[str] = ()) -> Listing:
-        """See :class:`~podbot.tools.file_port.Filesystem`."""
+        """See :class:`~podbot.tools.file_port.FilePort`."""
         with self._lock:
             place = self._directory("ls", path)
             found = [at for at in (*self._directories, *self._files) if at and at[:-1] == place]
@@ -55,7 +55,7 @@ class MemoryFiles:
             return Listing("/".join(place), entries[:_ENTRIES], truncated=len(entries) > _ENTRIES)
 
     def read(self, path: Sequence[str], *, offset: int = 0, limit: int = _ENTRIES) -> ReadFileResult:
-        """See :class:`~podbot.tools.file_port.Filesystem`."""
+        """See :class:`~podbot.tools.file_port.FilePort`."""
         with self._lock:
             lines = self._text("read", path).removesuffix("\n").split("\n")
             lines = [] if self._files[tuple(path)][0] == b"" else lines
@@ -63,7 +63,7 @@ class MemoryFiles:
             return ReadFileResult("/".join(path), "\n".join(some), offset, len(some), len(lines))
 
     def write(self, path: Sequence[str], content: str) -> WriteFile:
-        """See :class:`~podbot.tools.file_port.Filesystem`."""
+        """See :class:`~podbot.tools.file_port.FilePort`."""
         with self._lock:
             place = tuple(path)
             if place in self._files or place in self._directories:
@@ -75,7 +75,7 @@ class MemoryFiles:
             return self._written(place, "create")
 
     def edit(self, path: Sequence[str], old: str, new: str, *, replace_all: bool = False) -> WriteFile:
-        """See :class:`~podbot.tools.file_port.Filesystem`."""
+        """See :class:`~podbot.tools.file_port.FilePort`."""
         with self._lock:
             text = self._text("edit", path)
             count = text.count(old)
@@ -87,7 +87,7 @@ class MemoryFiles:
             return self._written(tuple(path), "edit", count)
 
     def glob(self, pattern: str, path: Sequence[str] = ()) -> GlobResult:
-        """See :class:`~podbot.tools.file_port.Filesystem`."""
+        """See :class:`~podbot.tools.file_port.FilePort`."""
         with self._lock:
             place = self._directory("glob", path)
             matching = _pattern("glob", pattern)
@@ -96,7 +96,7 @@ class MemoryFiles:
             return GlobResult(matches[:_ENTRIES], truncated=len(matches) > _ENTRIES, skipped=0)
 
     def grep(self, pattern: str, path: Sequence[str] = (), *, glob: str | None = None) -> GrepResult:
-        """See :class:`~podbot.tools.file_port.Filesystem`."""
+        """See :class:`~podbot.tools.file_port.FilePort`."""
         try:
             expression = re.compile(pattern)
         except re.error as error:
@@ -110,7 +110,7 @@ class MemoryFiles:
             return GrepResult(matches[:_ENTRIES], truncated=len(matches) > _ENTRIES, skipped=0)
 
     def rm(self, path: Sequence[str]) -> DeleteEntry:
-        """See :class:`~podbot.tools.file_port.Filesystem`."""
+        """See :class:`~podbot.tools.file_port.FilePort`."""
         with self._lock:
             place = tuple(path)
             if not place:

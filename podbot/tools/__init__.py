@@ -62,7 +62,9 @@ if TYPE_CHECKING:
     from podbot.tools.constraints import Schema, param
     from podbot.tools.container_shell import ContainerShell, ContainerShellTool
     from podbot.tools.contract import AnyTool, Handler, Tool, ToolAnnotations, ToolContext, ToolExample, ToolResult
-    from podbot.tools.file_port import Filesystem
+    from podbot.tools.file_port import FilePort
+    from podbot.tools.filesystem_port import Filesystem, FilesystemSnapshot, SnapshotableFilesystem
+    from podbot.tools.filesystem_results import READ_ENTIRE_FILE
     from podbot.tools.params import (
         EditFileParams,
         EvalParams,
@@ -94,8 +96,10 @@ if TYPE_CHECKING:
     from podbot.tools.suite import ToolSuite, tool_named
     from podbot.tools.tool_limits import SUITE_SHELL_LIMITS
     from podbot.tools.tool_schema import as_json
+    from podbot.tools.workspace_filesystem import WorkspaceFilesystem
 
 __all__ = [
+    "READ_ENTIRE_FILE",
     "SUITE_SHELL_LIMITS",
     "AnyTool",
     "ContainerShell",
@@ -108,8 +112,10 @@ __all__ = [
     "EvalResult",
     "ExportedPatch",
     "FileInfo",
+    "FilePort",
     "FileRefused",
     "Filesystem",
+    "FilesystemSnapshot",
     "GlobMatch",
     "GlobParams",
     "GlobResult",
@@ -151,6 +157,7 @@ __all__ = [
     "ShellSection",
     "Slice",
     "Snapshot",
+    "SnapshotableFilesystem",
     "SubagentIsolationLevel",
     "Tool",
     "ToolAnnotations",
@@ -171,6 +178,7 @@ __all__ = [
     "WorkerUnavailable",
     "WorkspaceClosed",
     "WorkspaceDied",
+    "WorkspaceFilesystem",
     "WorkspaceInUse",
     "WorkspaceSection",
     "WorkspaceSettings",
@@ -201,7 +209,9 @@ _HOME = {
         "ToolExample",
         "ToolResult",
     ),
-    "podbot.tools.file_port": ("Filesystem",),
+    "podbot.tools.file_port": ("FilePort",),
+    "podbot.tools.filesystem_port": ("Filesystem", "FilesystemSnapshot", "SnapshotableFilesystem"),
+    "podbot.tools.filesystem_results": ("READ_ENTIRE_FILE",),
     "podbot.tools.params": (
         "EditFileParams",
         "EvalParams",
@@ -233,6 +243,7 @@ _HOME = {
     "podbot.tools.suite": ("ToolSuite", "tool_named"),
     "podbot.tools.tool_limits": ("SUITE_SHELL_LIMITS",),
     "podbot.tools.tool_schema": ("as_json",),
+    "podbot.tools.workspace_filesystem": ("WorkspaceFilesystem",),
     "podbot.sections": (
         "DispatchResult",
         "Dispatcher",

@@ -5,6 +5,8 @@ A worker that is valid by these rules can still lie about the files that it serv
 
 from __future__ import annotations
 
+import base64
+import binascii
 import itertools
 import json
 import re
@@ -13,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, get_args
 
 from podbot.tools import worker_frames as limits
+from podbot.tools.filesystem_results import FoundLine, SearchResult
 from podbot.tools.results import (
     DeleteEntry,
     FileInfo,
@@ -22,6 +25,7 @@ from podbot.tools.results import (
     GrepResult,
     Kind,
     Listing,
+    Piece,
     ReadFileResult,
     WriteFile,
 )
@@ -34,6 +38,7 @@ _REASON = 200  # characters of a text that says why a pattern is not valid
 _STRUCTURE = 256 << 10  # bytes of an answer's JSON outside of its texts; those of the largest answer are 120 kB
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _FACTS = 3  # kind, size, version
+_IDENTITY = 64  # bytes of a text that says which file it is
 
 
 class Lie(ValueError):
@@ -66,11 +71,13 @@ def info_from(answer: Mapping[str, Any], path: str) -> FileInfo:
     return _info(path, answer.get("facts"))
 
 
-def listing_from(answer: Mapping[str, Any], path: str) -> Listing:
+def listing_from(answer: Mapping[str, Any], path: str, after: str = "") -> Listing:
     """The answer to ``ls``. Raises Lie."""
     rows = _rows(answer, "entries", 1 + _FACTS)
     names = [_name(row[0]) for row in rows]
-    _check_order(names)
+    _check_order([*([after] if after else []), *names])
+    if after and after in names:
+        raise Lie("a list has what was to be left out")
     prefix = f"{path}/" if path else ""
     entries = tuple(_info(prefix + name, row[1:]) for name, row in zip(names, rows, strict=True))
     return Listing(path, entries, _flag(answer, "truncated"))
@@ -106,11 +113,14 @@ def removed_from(answer: Mapping[str, Any], path: str) -> DeleteEntry:
     return DeleteEntry(path, _kind(answer.get("kind")), _number(answer.get("count")))
 
 
-def glob_from(answer: Mapping[str, Any], path: str) -> GlobResult:
+def glob_from(answer: Mapping[str, Any], path: str, after: str = "") -> GlobResult:
     """The answer to ``glob``. Raises Lie."""
     rows = _rows(answer, "matches", _FACTS)
     parts = [_relative(row[0]) for row in rows]
-    _check_order(parts)
+    last = tuple(after.split("/")) if after else ()
+    _check_order([last, *parts])
+    if last in parts:
+        raise Lie("a list has what was to be left out")
     found = []
     for words, row in zip(parts, rows, strict=True):
         info = _info(_below(path, words), ["file", *row[1:]])
@@ -130,6 +140,53 @@ def grep_from(answer: Mapping[str, Any], path: str) -> GrepResult:
             raise Lie("a match is not a line of a file")
         found.append(GrepMatch(_below(path, words), number, line))
     return GrepResult(tuple(found), _flag(answer, "truncated"), _number(answer.get("skipped")))
+
+
+def search_from(answer: Mapping[str, Any], path: str, most: int) -> SearchResult:
+    """The answer to ``grep`` with ``spans``. Raises Lie."""
+    rows = _rows(answer, "matches", 5)
+    plain = grep_from({**answer, "matches": [row[:3] for row in rows]}, path)
+    found = []
+    for match, row in zip(plain.matches, rows, strict=True):
+        begin, end = _number(row[3]), _number(row[4])
+        if not begin <= end <= len(match.line):
+            raise Lie("a match is not in its line")
+        found.append(FoundLine(match.path, match.line_number, match.line, begin, end))
+    if len(found) > most:
+        raise Lie("there are more matches than were asked for")
+    return SearchResult(tuple(found), plain.truncated, plain.skipped)
+
+
+def piece_from(answer: Mapping[str, Any], path: str, limit: int) -> Piece:
+    """The answer to ``piece``. Raises Lie."""
+    info, file = _file(path, answer.get("facts")), _text(answer.get("file"), _IDENTITY)
+    try:
+        data = base64.b64decode(_text(answer.get("data"), 2 * limits.PIECE_BYTES), validate=True)
+    except (binascii.Error, ValueError):
+        raise Lie("the data is not base64") from None
+    if len(data) > min(limit, limits.PIECE_BYTES):
+        raise Lie("it has more bytes than were asked for")
+    return Piece(data, info, file)
+
+
+def placed_from(answer: Mapping[str, Any], path: str) -> FileInfo:
+    """The answer to ``put`` and ``commit``. Raises Lie."""
+    return _file(path, answer.get("facts"))
+
+
+def made_from(answer: Mapping[str, Any], path: str) -> FileInfo:
+    """The answer to ``mkdir``. Raises Lie."""
+    info = _info(path, answer.get("facts"))
+    if info.kind != "directory":
+        raise Lie("what was made is not a directory")
+    return info
+
+
+def staged_from(answer: Mapping[str, Any], size: int) -> int:
+    """The answer to ``stage``. Raises Lie."""
+    if _number(answer.get("size")) != size:
+        raise Lie("what was staged has another size")
+    return size
 
 
 def _below(path: str, words: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from podbot.errors import ToolValidationError
 from podbot.shell.types import Shell
 from podbot.tools.constraints import Schema
-from podbot.tools.file_port import Filesystem
+from podbot.tools.filesystem_port import Filesystem
 from podbot.tools.paths import invalid
 from podbot.tools.rendering import can_render, rendered
 from podbot.tools.tool_schema import checked, input_schema, output_schema, parsed

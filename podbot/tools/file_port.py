@@ -8,7 +8,7 @@ from typing import Protocol
 from podbot.tools.results import DeleteEntry, GlobResult, GrepResult, Listing, ReadFileResult, WriteFile
 
 
-class Filesystem(Protocol):
+class FilePort(Protocol):
     """Files below one root. A path is a sequence of segments, none for the root.
 
     Each call raises FileRefused for what it does not do, and a RuntimeError (WorkerLost, WorkerUnavailable,

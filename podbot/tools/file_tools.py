@@ -8,7 +8,7 @@ from typing import TypeVar
 from podbot.tools import params as given
 from podbot.tools import results
 from podbot.tools.contract import AnyTool, Before, Tool, ToolAnnotations, ToolContext, ToolResult
-from podbot.tools.file_port import Filesystem
+from podbot.tools.file_port import FilePort
 from podbot.tools.paths import parse_entry, parse_path, shown_path
 from podbot.tools.rendering import counted
 from podbot.tools.tool_failures import Concerns, settled_files
@@ -25,7 +25,7 @@ class FileTools:
     answer are results without success.
     """
 
-    def __init__(self, files: Filesystem, before: Before) -> None:
+    def __init__(self, files: FilePort, before: Before) -> None:
         self._files, self._before = files, before
 
     def tools(self) -> tuple[AnyTool, ...]:

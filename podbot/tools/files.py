@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from podbot.shell.ports import Commands
 from podbot.shell.reconnecting import CommandSource
 from podbot.tools import answers
 from podbot.tools import worker_frames as limits
+from podbot.tools.filesystem_results import SearchResult, WriteMode
 from podbot.tools.refusal_words import refusal_from, request_too_long
 from podbot.tools.results import (
     DeleteEntry,
@@ -16,6 +18,7 @@ from podbot.tools.results import (
     GlobResult,
     GrepResult,
     Listing,
+    Piece,
     ReadFileResult,
     WriteFile,
 )
@@ -23,6 +26,7 @@ from podbot.tools.worker_pool import WorkerPool
 from podbot.tools.worker_process import TooLong, WorkerProcess
 
 Path = Sequence[str]
+How = WriteMode | Literal["replace"]
 _Result = TypeVar("_Result")
 
 SECONDS = 30.0  # time limit of one operation
@@ -66,9 +70,9 @@ class Files:
         """What is at ``path``."""
         return self._ask("stat", path, {}, answers.info_from)
 
-    def ls(self, path: Path = ()) -> Listing:
-        """The entries of a directory, at most 2,000."""
-        return self._ask("ls", path, {}, answers.listing_from)
+    def ls(self, path: Path = (), *, after: str = "") -> Listing:
+        """The entries of a directory, at most 2,000. ``after``: a name; those up to it are left out."""
+        return self._ask("ls", path, {"after": after}, lambda answer, shown: answers.listing_from(answer, shown, after))
 
     def read(self, path: Path, *, offset: int = 0, limit: int = limits.ENTRIES) -> ReadFileResult:
         """Lines of a UTF-8 file of at most 64 MiB: ``limit`` lines from ``offset`` on, at most 2,000 and 1 MiB."""
@@ -91,13 +95,14 @@ class Files:
         """
         return self._ask("edit", path, {"old": old, "new": new, "every": replace_all}, answers.edited_from)
 
-    def glob(self, pattern: str, path: Path = ()) -> GlobResult:
+    def glob(self, pattern: str, path: Path = (), *, after: str = "") -> GlobResult:
         """The regular files whose path below ``path`` matches, at most 2,000, with paths of at most 1 MiB.
 
         ``*``, ``?`` and ``[...]`` match within a name, also one with a leading dot. ``**`` matches any number of
-        directories, and at the end every file below.
+        directories, and at the end every file below. ``after``: a path below ``path``; the files up to it are left out.
         """
-        return self._ask("glob", path, {"pattern": pattern}, answers.glob_from)
+        words = {"pattern": pattern, "after": after}
+        return self._ask("glob", path, words, lambda answer, shown: answers.glob_from(answer, shown, after))
 
     def grep(self, pattern: str, path: Path = (), *, glob: str | None = None) -> GrepResult:
         """The lines that match, at most 2,000, with paths and lines of at most 1 MiB.
@@ -109,9 +114,63 @@ class Files:
         words = {"pattern": pattern, "glob": glob}
         return self._ask("grep", path, words, answers.grep_from, seconds=self._grep_seconds)
 
-    def rm(self, path: Path) -> DeleteEntry:
-        """Remove an entry; a directory with all that is in it, a link and not its target. The root is refused."""
-        return self._ask("rm", path, {}, answers.removed_from)
+    def search(self, pattern: str, path: Path = (), *, glob: str | None = None, most: int = 1000) -> SearchResult:
+        """As :meth:`grep`, at most ``most`` lines, and where the expression matches in each."""
+        words = {"pattern": pattern, "glob": glob, "spans": True, "most": most}
+
+        def found(answer: Mapping[str, Any], shown: str) -> SearchResult:
+            return answers.search_from(answer, shown, most)
+
+        return self._ask("grep", path, words, found, seconds=self._grep_seconds)
+
+    def rm(self, path: Path, *, recursive: bool = True) -> DeleteEntry:
+        """Remove an entry; a directory with all that is in it, a link and not its target. The root is refused.
+
+        ``recursive``: false refuses a directory that is not empty.
+        """
+        return self._ask("rm", path, {"recursive": recursive}, answers.removed_from)
+
+    def piece(self, path: Path, *, offset: int = 0, limit: int = limits.PIECE_BYTES) -> Piece:
+        """Bytes of a file: ``limit`` from ``offset`` on, at most 1 MiB. Fewer come only at its end."""
+        words = {"offset": offset, "limit": limit}
+        return self._ask("piece", path, words, lambda answer, shown: answers.piece_from(answer, shown, limit))
+
+    def put(self, path: Path, data: bytes, *, how: How, make: bool = True, bits: int | None = None) -> FileInfo:
+        """Write a file of at most 1 MiB.
+
+        ``how``: "create" refuses one that exists, "overwrite" replaces its content and keeps its attributes, "append"
+        adds to it, "replace" puts a new file in the place of a file or link. ``make``: make the directories on the way.
+        ``bits``: the permissions of a "replace"; None: 0644 less the umask.
+        """
+        words = {"data": _text(data), "how": how, "make": make, "bits": bits}
+        return self._ask("put", path, words, answers.placed_from)
+
+    def begin(self, path: Path, token: str, *, how: How, make: bool = True) -> None:
+        """Make a temporary file beside ``path`` for :meth:`stage`. ``token``: names it, 16 digits of ``0-9a-f``.
+
+        ``how``, ``make``: see :meth:`put`.
+        """
+        words = {"token": token, "data": "", "offset": 0, "begin": True, "how": how, "make": make}
+        self._ask("stage", path, words, lambda answer, _: answers.staged_from(answer, 0))
+
+    def stage(self, path: Path, token: str, data: bytes, *, offset: int) -> int:
+        """Write ``data`` to the end, ``offset``, of that file, for :meth:`commit`. Returns its size."""
+        words = {"token": token, "data": _text(data), "offset": offset, "begin": False, "make": False}
+        size = offset + len(data)
+        return self._ask("stage", path, words, lambda answer, _: answers.staged_from(answer, size))
+
+    def commit(self, path: Path, token: str, *, size: int, how: How, bits: int | None = None) -> FileInfo:
+        """Give what was staged, ``size`` bytes, its place. See :meth:`put`. The temporary file is gone afterwards."""
+        words = {"token": token, "size": size, "how": how, "bits": bits}
+        return self._ask("commit", path, words, answers.placed_from)
+
+    def discard(self, path: Path, token: str) -> None:
+        """Remove what was staged."""
+        self.rm((*path[:-1], f".podbot-{token}"))
+
+    def mkdir(self, path: Path, *, parents: bool = True, exist_ok: bool = True) -> FileInfo:
+        """Make a directory. ``parents``: also those on the way. ``exist_ok``: it may exist. The root is refused."""
+        return self._ask("mkdir", path, {"make": parents, "exist_ok": exist_ok}, answers.made_from)
 
     def close(self) -> None:
         """End the workers. The connection stays open, and the next call starts another one."""
@@ -147,3 +206,7 @@ class Files:
                 raise worker.lied(lie) from None
             except TooLong:
                 raise request_too_long(operation, words) from None
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")

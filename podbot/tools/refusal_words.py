@@ -34,6 +34,7 @@ _WORDS = {
     "no_match": "the text to replace does not occur in it",
     "not_a_directory": "{prefix} is not a directory",
     "not_a_file": "{prefix} is not a regular file",
+    "not_empty": "{prefix} is a directory that is not empty",
     "not_text": "it is not UTF-8 text",
     "several_matches": "the text to replace occurs {count} times",
     "too_large": "{detail}",

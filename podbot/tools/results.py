@@ -54,6 +54,15 @@ class ReadFileResult:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """Some bytes of a file. ``info``: of the whole file; ``file``: which one it is, for comparison only."""
+
+    data: bytes
+    info: FileInfo
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
 class WriteFile:
     """A file that was created or edited. ``replacements``: how often an edit replaced the text; 0 for a new file."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from podbot.shell.types import Shell
 from podbot.tools.contract import AnyTool, Before
-from podbot.tools.file_port import Filesystem
+from podbot.tools.file_port import FilePort
 from podbot.tools.file_tools import FileTools
 from podbot.tools.paths import invalid
 from podbot.tools.shell_tools import ShellTools
@@ -27,7 +27,7 @@ class ToolSuite:
 
     def __init__(
         self,
-        files: Filesystem,
+        files: FilePort,
         shell: Shell,
         *,
         before: Before = _nothing,

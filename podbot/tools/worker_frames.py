@@ -15,6 +15,7 @@ HEADER = struct.Struct("!I")
 REQUEST_BYTES = 2 << 20  # of a request's JSON
 ANSWER_BYTES = 8 << 20  # of an answer's JSON: TEXT_BYTES can become six times as many, "\u0001" for one byte
 TEXT_BYTES = 1 << 20  # of all texts in one answer, in UTF-8: the content, or the paths and lines
+PIECE_BYTES = 1 << 20  # of a file in one request or answer, which base64 makes a third longer
 ENTRIES = 2000  # of a listing, and matches of one search; also lines of a file
 SEGMENTS = 64  # of a path in a request
 NAME_BYTES = 255  # of a segment

@@ -42,6 +42,8 @@ _PARTS = (
     "podbot.tools.inside.edits",
     "podbot.tools.inside.writing",
     "podbot.tools.inside.removal",
+    "podbot.tools.inside.pieces",
+    "podbot.tools.inside.placing",
     "podbot.tools.inside.worker",
 )
 TOO_OLD = 38  # exit status for a Python before 3.8

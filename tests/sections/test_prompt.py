@@ -13,8 +13,16 @@ from podbot.sections.prompt import Prompt
 from podbot.sections.section import MarkdownSection, Section, ShellSection, WorkspaceSection
 from podbot.sections.session_state import Session
 from podbot.shell.mock_shell import MockShell
+from podbot.shell.ports import Commands
+from podbot.shell.reconnecting import Connection
 from podbot.testing import MemoryFiles
 from podbot.tools import AnyTool, ListDirectoryParams, Listing, ReadFileResult, Tool, ToolContext, ToolResult, ToolSuite
+from podbot.tools.files import Files
+from podbot.tools.workspace_filesystem import WorkspaceFilesystem
+
+
+def _nothing() -> Commands:
+    raise AssertionError("nothing is started")
 
 
 class Workspace(Section):
@@ -35,9 +43,9 @@ class Workspace(Section):
         return MockShell()
 
     @property
-    def filesystem(self) -> MemoryFiles:
+    def filesystem(self) -> WorkspaceFilesystem:
         self.starts += 1
-        return MemoryFiles({"a": b"1\n"})
+        return WorkspaceFilesystem(Files(Connection(_nothing), "/", where="nowhere"))
 
 
 def markdown(key: str, template: str = "text", **options: Any) -> MarkdownSection:
@@ -112,7 +120,7 @@ def test_shell_and_files_are_those_of_the_first_section_that_has_them_and_nothin
     made.render()
     assert workspace.starts == 0
     assert isinstance(made.shell(), MockShell)
-    assert isinstance(made.filesystem(), MemoryFiles)
+    assert isinstance(made.filesystem(), WorkspaceFilesystem)
     assert workspace.starts == 2
     assert isinstance(workspace, ShellSection)
     assert isinstance(workspace, WorkspaceSection)
@@ -171,5 +179,5 @@ def test_tools_get_the_session_and_the_workspace() -> None:
     assert made.invoke("ls", {}, session=session).value is session
     context = made.context()
     assert (context.prompt, context.session) == (made, None)
-    assert isinstance(context.filesystem, MemoryFiles)
+    assert isinstance(context.filesystem, WorkspaceFilesystem)
     assert isinstance(context.shell, MockShell)

@@ -144,12 +144,12 @@ def test_full_isolation_shares_nothing(section: UnsafeLocalSandboxSection) -> No
     assert session[UnsafeLocalWorkspace].latest() is None
     with section.clone(session=session, bus=session.bus) as clone:
         assert files_of(session) == [("src/$HOME ${x}.py", 8)]
-        assert [entry.path for entry in clone.filesystem.ls().entries] == ["src"]
+        assert [entry.path for entry in clone.files.ls().entries] == ["src"]
         assert clone.workspace.directory != section.workspace.directory
         prompt(clone).invoke("write_file", {"file_path": "b", "content": "1"}, session=session)
         assert [path for path, _ in files_of(session)] == ["b", "src/$HOME ${x}.py"]
     assert [path for path, _ in files_of(parent)] == ["a", "src/$HOME ${x}.py"]
-    assert [entry.path for entry in section.filesystem.ls().entries] == ["a", "src"]
+    assert [entry.path for entry in section.files.ls().entries] == ["a", "src"]
 
 
 def test_without_isolation_the_session_and_so_the_workspace_is_the_same(section: UnsafeLocalSandboxSection) -> None:

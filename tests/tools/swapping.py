@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Callable
 
 from podbot.errors import FileRefused
-from podbot.tools.files import Files
+from podbot.tools.files import Files, How
 
 PATHS = (("d", "file"), ("d", "e", "file"), ("file",), ("spare", "file"), ("to-directory", "file"))
 # It keeps to descriptors itself, so that it never moves or writes what is outside.
+HOW: tuple[How, ...] = ("overwrite", "append", "replace", "create")
 SWAPPER = r"""
 import ctypes, os, sys
 root, outside, rounds = *sys.argv[1:3], int(sys.argv[3])
@@ -85,13 +86,15 @@ class Attempts:
 
     def make(self, number: int) -> None:
         """The call of that number."""
-        files, path = self._files, PATHS[number // 9 % len(PATHS)]
+        files, path = self._files, PATHS[number // 13 % len(PATHS)]
         directory, fresh = path[:-1], (*path[:-1], f"new{number}")
         calls: tuple[Callable[[], object], ...] = (
             lambda: files.read(path), lambda: files.ls(directory), lambda: files.edit(path, "mine", "mine"),
             lambda: files.edit(path, "OUTSIDE", "mine"), lambda: files.write(fresh, "mine\n"),
             lambda: files.grep("E|m"), lambda: files.glob("**/kept", directory),
-            lambda: files.rm(directory[:1] or path), lambda: files.grep("OUTSIDE"),
+            lambda: files.rm(directory[:1] or path), lambda: files.grep("OUTSIDE"), lambda: files.piece(path),
+            lambda: files.put(path, b"mine\n", how=HOW[number // 13 % len(HOW)]),
+            lambda: files.mkdir((*fresh, "e")), lambda: self._staged(path, number),
         )  # fmt: skip
         try:
             result = repr(calls[number % len(calls)]())
@@ -101,3 +104,9 @@ class Attempts:
         self.done += 1
         if "OUTSIDE" in result or "kept" in result:
             self.outside.append(result)
+
+    def _staged(self, path: tuple[str, ...], number: int) -> None:
+        token = f"{number:016x}"
+        self._files.begin(path, token, how="overwrite")
+        self._files.stage(path, token, b"mine\n", offset=0)
+        self._files.commit(path, token, size=5, how="overwrite")

@@ -84,6 +84,7 @@ def test_each_violation_is_one_error_and_the_next_call_starts_another_worker(
 
 
 FILE = ["file", 1, 1]
+TOKEN = "0" * 16
 LIES: list[tuple[str, object]] = [
     ("stat", {}), ("stat", {"facts": ["file", 1]}), ("stat", {"facts": ["SECRET", 1, 1]}),
     ("stat", {"facts": ["file", -1, 1]}), ("stat", {"facts": ["file", 1, 1 << 53]}),
@@ -113,6 +114,22 @@ LIES: list[tuple[str, object]] = [
     ("grep", {"matches": [["a", 2, "x"], ["a", 1, "x"]], "truncated": False, "skipped": 0}),
     ("grep", {"matches": [["a", 1, None]], "truncated": False, "skipped": 0}),
     ("grep", {"matches": [[None, 1, ""]], "truncated": False, "skipped": 0}),
+    ("ls after", {"entries": [["a", *FILE]], "truncated": False}),
+    ("ls after", {"entries": [["b", *FILE]], "truncated": False}),
+    ("glob after", {"matches": [["a", 1, 1]], "truncated": False, "skipped": 0}),
+    ("glob after", {"matches": [["b", 1, 1]], "truncated": False, "skipped": 0}),
+    ("search", {"matches": [["a", 1, "x"]], "truncated": False, "skipped": 0}),
+    ("search", {"matches": [["a", 1, "x", 0, 2]], "truncated": False, "skipped": 0}),
+    ("search", {"matches": [["a", 1, "x", 1, 0]], "truncated": False, "skipped": 0}),
+    ("search", {"matches": [["a", 1, "x", -1, 0]], "truncated": False, "skipped": 0}),
+    ("search", {"matches": [["a", line, "x", 0, 1] for line in (1, 2, 3)], "truncated": False, "skipped": 0}),
+    ("piece", {"data": "eA==", "facts": FILE}), ("piece", {"data": "eA", "facts": FILE, "file": "1.1"}),
+    ("piece", {"data": "eHh4eA==", "facts": FILE, "file": "1.1"}), ("piece", {"data": 1, "facts": FILE, "file": "1"}),
+    ("piece", {"data": "\u00fc", "facts": FILE, "file": "1.1"}),
+    ("piece", {"data": "", "facts": FILE, "file": "1" * 65}),
+    ("piece", {"data": "", "facts": ["directory", 0, 1], "file": "1.1"}),
+    ("put", {"facts": ["link", 0, 1]}), ("put", {}), ("commit", {"facts": ["other", 0, 1]}),
+    ("begin", {"size": 1}), ("stage", {"size": 2}), ("stage", {}), ("mkdir", {"facts": FILE}), ("mkdir", {}),
 ]  # fmt: skip
 
 
@@ -121,6 +138,12 @@ def calls(files: Files) -> dict[str, Callable[[], object]]:
         "stat": lambda: files.stat(("x",)), "ls": files.ls, "read": lambda: files.read(("x",), limit=3),
         "write": lambda: files.write(("x",), ""), "edit": lambda: files.edit(("x",), "a", "b"),
         "rm": lambda: files.rm(("x",)), "glob": lambda: files.glob("*"), "grep": lambda: files.grep("x"),
+        "ls after": lambda: files.ls(after="b"), "glob after": lambda: files.glob("*", after="b"),
+        "search": lambda: files.search("x", most=2), "piece": lambda: files.piece(("x",), limit=3),
+        "put": lambda: files.put(("x",), b"", how="create"),
+        "commit": lambda: files.commit(("x",), TOKEN, size=3, how="create"),
+        "begin": lambda: files.begin(("x",), TOKEN, how="create"),
+        "stage": lambda: files.stage(("x",), TOKEN, b"abc", offset=0), "mkdir": lambda: files.mkdir(("x",)),
     }  # fmt: skip
 
 

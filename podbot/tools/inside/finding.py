@@ -17,24 +17,28 @@ if TYPE_CHECKING:
 
 
 class Budget:
-    """How much one answer may still carry. ``full``: whether something did not fit, which ends the search."""
+    """How much one answer may still carry. ``full``: whether something did not fit, which ends the search.
 
-    def __init__(self) -> None:
+    ``most``: entries that it may have.
+    """
+
+    def __init__(self, most: int = limits.ENTRIES) -> None:
         self.found: list[list[Any]] = []
         self.full = False
-        self._bytes = limits.TEXT_BYTES
+        self._bytes, self._most = limits.TEXT_BYTES, min(most, limits.ENTRIES)
 
     def add(self, entry: list[Any], *texts: str) -> bool:
         """Whether ``entry``, which has these texts, fitted."""
         self._bytes -= sum(len(text.encode("utf-8")) for text in texts)
-        self.full = self._bytes < 0 or len(self.found) == limits.ENTRIES
+        self.full = self._bytes < 0 or len(self.found) == self._most
         if not self.full:
             self.found.append(entry)
         return not self.full
 
 
 def glob(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
-    """The first regular files whose path below ``path`` matches."""
+    """The first regular files whose path below ``path`` matches; with ``after``, a path, the first behind that."""
+    after = args.get("after", "").split("/")
     path, walk, budget = beneath.segments(args["path"]), Walk(Glob(args["pattern"]), clock), Budget()
     with beneath.directory(root, path) as through:
         try:
@@ -44,7 +48,7 @@ def glob(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
         files = walk.files(fd)
         try:
             for relative, at, name in files:
-                if not _add(budget, relative, at, name):
+                if relative.split("/") > after and not _add(budget, relative, at, name):
                     break
         finally:
             files.close()

@@ -89,7 +89,7 @@ def _answer(write: int, root: int, path: list[bytes], args: dict[str, Any], cloc
 
 
 def _found(root: int, path: list[bytes], args: dict[str, Any], clock: Clock) -> dict[str, Any]:
-    lines, budget = _search(args["pattern"]), Budget()
+    lines, budget = _search(args["pattern"]), Budget(args.get("most", limits.ENTRIES))
     walk = Walk(Glob("**" if args["glob"] is None else args["glob"], names=True), clock)
     skipped = 0
     for relative, fd, name in _files(root, path, walk):
@@ -98,7 +98,8 @@ def _found(root: int, path: list[bytes], args: dict[str, Any], clock: Clock) -> 
             skipped += 1
             continue
         for number, line in lines.lines(data):
-            if not budget.add([relative, number, line], relative, line):
+            row = [relative, number, line, *lines.span(line)] if args.get("spans") else [relative, number, line]
+            if not budget.add(row, relative, line):
                 break
         if budget.full:
             break

@@ -39,6 +39,11 @@ class LineSearch:
             found = []
         return self._some(data, where, found) if found else self._every(text)
 
+    def span(self, line: str) -> list[int]:
+        """Where in a line that matches the match begins and ends."""
+        found = self._search(line)
+        return list(found.span()) if found else [0, 0]
+
     def _some(self, data: bytes, where: bytes, found: list[tuple[bytes, int]]) -> Iterator[tuple[int, str]]:
         """Of the lines that have a required text, those that match. ``where``: ``data``, in which the texts are.
 

@@ -29,7 +29,10 @@ def stat_entry(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
 
 
 def ls(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
-    """The first entries of a directory, sorted by name. However many it has, no more names than that are held."""
+    """The first entries of a directory, sorted by name. However many it has, no more names than that are held.
+
+    ``after``: a name as it is shown; those up to it are left out.
+    """
     path = beneath.segments(args["path"])
     with beneath.directory(root, path) as through:
         try:
@@ -37,7 +40,9 @@ def ls(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
         except OSError as error:
             raise refused(error, at=len(path)) from None
         try:
-            chosen = heapq.nsmallest(limits.ENTRIES + 1, _names(fd, clock))
+            after = args.get("after", "")
+            names = (name for name in _names(fd, clock) if name[0] > after)
+            chosen = heapq.nsmallest(limits.ENTRIES + 1, names)
             found = list(_with_facts(fd, chosen[: limits.ENTRIES]))
         finally:
             os.close(fd)

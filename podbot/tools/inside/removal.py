@@ -8,7 +8,7 @@ import os
 import stat
 
 from podbot.tools.inside import beneath
-from podbot.tools.inside.refusals import Clock, refused
+from podbot.tools.inside.refusals import Clock, Refused, refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,15 +21,21 @@ _DEPTH = 64  # directories that are open at once; deeper ones are moved up first
 def rm(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
     """Remove an entry. When that fails in the middle, a part of a directory is already gone.
 
-    ``unlock``: also from directories that deny this to their owner, who can change that.
+    ``unlock``: also from directories that deny this to their owner, who can change that. ``recursive``: false for a
+    directory that must be empty.
     """
     path = beneath.segments(args["path"])
     with beneath.parent(root, path) as (fd, name):
         kind = beneath.kind(beneath.looked(fd, name, len(path)))
         removal = _Removal(clock, unlock=bool(args.get("unlock")))
         try:
-            removal.entry(fd, os.fsdecode(name))
+            if kind == "directory" and not args.get("recursive", True):
+                removal.empty_directory(fd, os.fsdecode(name))
+            else:
+                removal.entry(fd, os.fsdecode(name))
         except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise Refused("not_empty", at=len(path)) from None
             raise refused(error, at=len(path)) from None
     return {"kind": kind, "count": removal.count}
 
@@ -56,6 +62,11 @@ class _Removal:
             while not self._is_gone(fd, name, error):
                 self._clock.check()  # another process may fill it as fast as it is emptied
                 self._empty(fd, name)
+
+    def empty_directory(self, fd: int, name: str) -> None:
+        """Remove the directory ``name`` of ``fd``, which must be empty. Raises OSError."""
+        os.rmdir(name, dir_fd=fd)
+        self.count += 1
 
     def _is_gone(self, fd: int, name: str, error: OSError) -> bool:
         """Remove a directory if it is empty. ``error``: what a call said that removes anything else."""

@@ -8,7 +8,7 @@ import signal
 import sys
 
 from podbot.tools import worker_frames as frames
-from podbot.tools.inside import finding, grep, reading, removal, writing
+from podbot.tools.inside import finding, grep, pieces, placing, reading, removal, writing
 from podbot.tools.inside.refusals import Clock, Refused, refused
 
 TYPE_CHECKING = False
@@ -24,6 +24,11 @@ _OPERATIONS = {
     "glob": finding.glob,
     "grep": grep.grep,
     "rm": removal.rm,
+    "piece": pieces.piece,
+    "put": placing.put,
+    "stage": placing.stage,
+    "commit": placing.commit,
+    "mkdir": placing.mkdir,
 }
 
 

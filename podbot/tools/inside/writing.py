@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
-_TEMPORARY = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+TEMPORARY = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def umask() -> int:
@@ -38,10 +38,10 @@ def write(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
         if beneath.kind_of(fd, name) != "missing":
             raise Refused("exists", at=len(path))
         try:
-            with _temporary(fd) as (temporary, file):
+            with temporary_file(fd) as (temporary, file):
                 write_all(file, data)
                 os.fchmod(file, 0o644 & ~umask())
-                _take_free_place(fd, temporary, name)
+                take_free_place(fd, temporary, name)
                 return {"facts": beneath.facts(os.fstat(file))}
         except OSError as error:
             raise refused(error, at=len(path)) from None
@@ -62,10 +62,10 @@ def write_all(file: int, data: bytes | memoryview) -> None:
 
 
 @contextlib.contextmanager
-def _temporary(fd: int) -> Iterator[tuple[bytes, int]]:
+def temporary_file(fd: int) -> Iterator[tuple[bytes, int]]:
     """A new file in the directory ``fd``: its name and a descriptor. Afterwards the name is gone."""
     name = b".podbot-" + os.urandom(8).hex().encode("ascii")
-    file = os.open(name, _TEMPORARY, 0o600, dir_fd=fd)
+    file = os.open(name, TEMPORARY, 0o600, dir_fd=fd)
     try:
         yield name, file
     finally:
@@ -74,7 +74,7 @@ def _temporary(fd: int) -> Iterator[tuple[bytes, int]]:
             os.unlink(name, dir_fd=fd)
 
 
-def _take_free_place(fd: int, temporary: bytes, name: bytes) -> None:
+def take_free_place(fd: int, temporary: bytes, name: bytes) -> None:
     """Give the file its name, which must be free. Raises OSError.
 
     A file system without hard links has no call for that here: there an empty file takes the place first.
@@ -84,14 +84,14 @@ def _take_free_place(fd: int, temporary: bytes, name: bytes) -> None:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        os.close(os.open(name, _TEMPORARY, 0o600, dir_fd=fd))
+        os.close(os.open(name, TEMPORARY, 0o600, dir_fd=fd))
         os.rename(temporary, name, src_dir_fd=fd, dst_dir_fd=fd)
 
 
 def edit(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
     """Replace text in a file. Its mode, owner and extended attributes stay; other hard links keep the old content."""
     path = beneath.segments(args["path"])
-    with beneath.parent(root, path) as (fd, name), _locked(fd, clock, len(path) - 1):
+    with beneath.parent(root, path) as (fd, name), locked(fd, clock, len(path) - 1):
         try:
             old = beneath.opened(fd, name, os.O_RDWR)  # for the kernel to check that it may be written
         except OSError as error:
@@ -100,9 +100,9 @@ def edit(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
             before = os.fstat(old)
             data = _whole(old, before.st_size, clock)
             text, count = replaced(data, args["old"], args["new"], limits.EDIT_BYTES, every=args["every"])
-            with _temporary(fd) as (temporary, file):
+            with temporary_file(fd) as (temporary, file):
                 write_all(file, text)
-                _keep_attributes(old, before, file)
+                keep_attributes(old, before, file)
                 _take_place(fd, temporary, name, before)
                 return {"facts": beneath.facts(os.fstat(file)), "count": count}
         except OSError as error:
@@ -112,7 +112,7 @@ def edit(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _locked(fd: int, clock: Clock, at: int) -> Iterator[None]:
+def locked(fd: int, clock: Clock, at: int) -> Iterator[None]:
     """The lock of a directory, which every worker's edits in it take. Any other process can hold it, but not for ever.
 
     The lock is the directory's and not the file's, because an edit puts another file in its place.
@@ -155,7 +155,7 @@ def _whole(file: int, size: int, clock: Clock) -> bytes:
         data += part
 
 
-def _keep_attributes(old: int, before: os.stat_result, file: int) -> None:
+def keep_attributes(old: int, before: os.stat_result, file: int) -> None:
     """Give ``file`` the owner, the extended attributes, the mode and a later time. Raises OSError if it must not."""
     made = os.fstat(file)
     if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
