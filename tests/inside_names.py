@@ -29,10 +29,11 @@ NAMES = {
     "operator": "itemgetter",
     "os": "O_APPEND O_CLOEXEC O_CREAT O_DIRECTORY O_EXCL O_NOCTTY O_NOFOLLOW O_NONBLOCK O_PATH O_RDONLY O_RDWR "
     "O_WRONLY POSIX_SPAWN_DUP2 ST_RDONLY WEXITSTATUS WIFSIGNALED WNOHANG WTERMSIG X_OK _exit access chdir chmod close "
-    "dup dup2 environb execve execvp fchmod fchown fork fsdecode fstat getcwd getcwdb geteuid getgid getpid getppid "
-    "getuid getxattr kill killpg link listdir listxattr mkdir open openpty path pipe posix_spawn pread read rename "
+    "dup dup2 environb execve execvp fchmod fchown fork fsdecode fsencode fstat "
+    "getcwd getcwdb geteuid getgid getpid getppid getuid "
+    "getxattr kill killpg link listdir listxattr mkdir open openpty path pipe posix_spawn pread read readlink rename "
     "rmdir scandir set_blocking set_inheritable setgid setgroups setsid setuid setxattr stat stat_result statvfs "
-    "strerror sysconf umask unlink urandom utime waitpid write writev",
+    "strerror symlink sysconf umask unlink urandom utime waitpid write writev",
     "os.path": "isdir isfile join sameopenfile",
     "re": "DOTALL IGNORECASE compile error escape sub",
     "resource": "RLIMIT_AS RLIM_INFINITY getrlimit setrlimit",
@@ -43,7 +44,7 @@ NAMES = {
     "struct": "Struct pack unpack",
     "sys": "argv exit modules stderr version_info",
     "termios": "FIONREAD TIOCSCTTY TIOCSWINSZ",
-    "time": "CLOCK_BOOTTIME clock_gettime monotonic sleep time",
+    "time": "CLOCK_BOOTTIME clock_gettime monotonic sleep time time_ns",
     "typing": "Any",
 }
 # Asked for in a `try`, and missing in Python 3.8.

@@ -24,6 +24,7 @@ RUN_BY = {
     "docs/how-to/use-from-python.md": ("e2e/test_python_pages.py", 7),
     "docs/how-to/weakincentives.md": ("e2e/integrations/weakincentives_checks.py", 1),
     "docs/reference/python-api.md": ("e2e/test_python_pages.py", 18),
+    "docs/reference/tools.md": ("e2e/test_suite_filesystem.py", 1),
 }
 """The file that runs a page's blocks, and how many."""
 

@@ -45,8 +45,8 @@
      |        CommandBlocked (PermissionError), ShellUnavailable (RuntimeError)
      +-- ToolError         a tool did not do what was asked               exit 1
      |    +-- FileRefused (ValueError), WorkerLost (RuntimeError),
-     |        WorkerUnavailable, WorkspaceDied, WorkspaceClosed, WorkspaceInUse
-     |        (RuntimeError), ToolValidationError (ValueError),
+     |        WorkerUnavailable, WorkspaceDied, WorkspaceClosed, WorkspaceInUse,
+     |        SnapshotFailed (RuntimeError), ToolValidationError (ValueError),
      |        PromptInvalid (ValueError)
      +-- ExtraUnusable     a package of an extra is missing (ImportError) exit 1
 
@@ -169,6 +169,7 @@ from podbot.errors.shell import CommandBlocked, InvalidCommand, InvalidWorkingDi
 from podbot.errors.tools import (
     FileRefused,
     PromptInvalid,
+    SnapshotFailed,
     ToolError,
     ToolValidationError,
     WorkerLost,
@@ -272,6 +273,7 @@ __all__ = [
     "SessionRuns",
     "ShellError",
     "ShellUnavailable",
+    "SnapshotFailed",
     "SocketNotFound",
     "StartFailed",
     "StopFailed",

@@ -78,6 +78,16 @@ class WorkspaceInUse(ToolError, RuntimeError):
     advice: ClassVar[str] = "Close the workspace that uses it, or choose another session id."
 
 
+class SnapshotFailed(ToolError, RuntimeError):
+    """A snapshot was not made, or files were not restored. ``operation``: "make" or "restore"."""
+
+    operation: str
+    reason: str
+    hint: str = ""
+    template: ClassVar[str] = "cannot {operation} a snapshot: {reason}"
+    advice: ClassVar[str] = "{hint}"
+
+
 class ToolValidationError(ToolError, ValueError):
     """A tool's parameter is not valid, or names what the workspace does not have.
 

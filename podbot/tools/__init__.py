@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 from podbot.deferred import loader
 
 if TYPE_CHECKING:
-    from podbot.errors import FileRefused, ToolError, ToolValidationError, WorkerLost, WorkerUnavailable
+    from podbot.errors import (
+        FileRefused,
+        SnapshotFailed,
+        ToolError,
+        ToolValidationError,
+        WorkerLost,
+        WorkerUnavailable,
+    )
     from podbot.sections import (
         Dispatcher,
         DispatchResult,
@@ -93,6 +100,8 @@ if TYPE_CHECKING:
         ShellExecuteResult,
         WriteFile,
     )
+    from podbot.tools.snapshot_filesystem import SnapshotFilesystem, SnapshotLimits, WorkspaceSnapshot
+    from podbot.tools.snapshot_store import SnapshotStore
     from podbot.tools.suite import ToolSuite, tool_named
     from podbot.tools.tool_limits import SUITE_SHELL_LIMITS
     from podbot.tools.tool_schema import as_json
@@ -157,6 +166,10 @@ __all__ = [
     "ShellSection",
     "Slice",
     "Snapshot",
+    "SnapshotFailed",
+    "SnapshotFilesystem",
+    "SnapshotLimits",
+    "SnapshotStore",
     "SnapshotableFilesystem",
     "SubagentIsolationLevel",
     "Tool",
@@ -182,6 +195,7 @@ __all__ = [
     "WorkspaceInUse",
     "WorkspaceSection",
     "WorkspaceSettings",
+    "WorkspaceSnapshot",
     "WorkspaceState",
     "WriteFile",
     "WriteFileParams",
@@ -197,7 +211,14 @@ __all__ = [
 ]
 
 _HOME = {
-    "podbot.errors": ("FileRefused", "ToolError", "ToolValidationError", "WorkerLost", "WorkerUnavailable"),
+    "podbot.errors": (
+        "FileRefused",
+        "SnapshotFailed",
+        "ToolError",
+        "ToolValidationError",
+        "WorkerLost",
+        "WorkerUnavailable",
+    ),
     "podbot.tools.constraints": ("Schema", "param"),
     "podbot.tools.container_shell": ("ContainerShell", "ContainerShellTool"),
     "podbot.tools.contract": (
@@ -240,6 +261,8 @@ _HOME = {
         "ShellExecuteResult",
         "WriteFile",
     ),
+    "podbot.tools.snapshot_filesystem": ("SnapshotFilesystem", "SnapshotLimits", "WorkspaceSnapshot"),
+    "podbot.tools.snapshot_store": ("SnapshotStore",),
     "podbot.tools.suite": ("ToolSuite", "tool_named"),
     "podbot.tools.tool_limits": ("SUITE_SHELL_LIMITS",),
     "podbot.tools.tool_schema": ("as_json",),

@@ -6,7 +6,6 @@ A worker that is valid by these rules can still lie about the files that it serv
 from __future__ import annotations
 
 import base64
-import binascii
 import itertools
 import json
 import re
@@ -18,6 +17,7 @@ from podbot.tools import worker_frames as limits
 from podbot.tools.filesystem_results import FoundLine, SearchResult
 from podbot.tools.results import (
     DeleteEntry,
+    Entry,
     FileInfo,
     GlobMatch,
     GlobResult,
@@ -39,6 +39,7 @@ _STRUCTURE = 256 << 10  # bytes of an answer's JSON outside of its texts; those 
 _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _FACTS = 3  # kind, size, version
 _IDENTITY = 64  # bytes of a text that says which file it is
+_STAMP = 128  # bytes of a text that says which content it has
 
 
 class Lie(ValueError):
@@ -160,13 +161,32 @@ def search_from(answer: Mapping[str, Any], path: str, most: int) -> SearchResult
 def piece_from(answer: Mapping[str, Any], path: str, limit: int) -> Piece:
     """The answer to ``piece``. Raises Lie."""
     info, file = _file(path, answer.get("facts")), _text(answer.get("file"), _IDENTITY)
-    try:
-        data = base64.b64decode(_text(answer.get("data"), 2 * limits.PIECE_BYTES), validate=True)
-    except (binascii.Error, ValueError):
-        raise Lie("the data is not base64") from None
+    data = _bytes(answer.get("data"))
     if len(data) > min(limit, limits.PIECE_BYTES):
         raise Lie("it has more bytes than were asked for")
-    return Piece(data, info, file)
+    return Piece(data, info, file, _text(answer.get("stamp"), _STAMP))
+
+
+def inventory_from(answer: Mapping[str, Any], after: str) -> tuple[tuple[Entry, ...], bool]:
+    """The answer to ``inventory``: entries, and whether there are more. Raises Lie."""
+    found = []
+    for path, kind, size, bits, stamp, target in _rows(answer, "entries", 6):
+        words = _relative(path)
+        if len(words) > limits.SEGMENTS or any(len(word.encode()) > limits.NAME_BYTES for word in words):
+            raise Lie("a path is too long")
+        entry = Entry(words, _kind(kind), _number(size), _number(bits), _text(stamp, _STAMP), _bytes(target))
+        if entry.bits > 0o777 or bool(entry.target) != (entry.kind == "link"):
+            raise Lie("an entry is not valid")
+        found.append(entry)
+    places = [tuple(after.split("/")) if after else (), *(entry.path for entry in found)]
+    if any(later <= earlier for earlier, later in itertools.pairwise(places)):
+        raise Lie("a list is not in order")
+    return tuple(found), _flag(answer, "truncated")
+
+
+def linked_from(answer: Mapping[str, Any], path: str) -> FileInfo:
+    """The answer to ``link``. Raises Lie."""
+    return _info(path, answer.get("facts"))
 
 
 def placed_from(answer: Mapping[str, Any], path: str) -> FileInfo:
@@ -253,6 +273,14 @@ def _text(value: object, limit: int) -> str:
     if size > limit:
         raise Lie("a text is too long")
     return value
+
+
+def _bytes(value: object) -> bytes:
+    text = _text(value, 2 * limits.PIECE_BYTES)
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:  # binascii.Error is one, too
+        raise Lie("the data is not base64") from None
 
 
 def _number(value: object) -> int:

@@ -17,7 +17,6 @@ _KINDS: dict[str, tuple[type[Exception], int]] = {
     "denied": (PermissionError, errno.EACCES),
     "exists": (FileExistsError, errno.EEXIST),
     "failed": (OSError, errno.EIO),
-    "is_a_directory": (IsADirectoryError, errno.EISDIR),
     "is_root": (IsADirectoryError, errno.EISDIR),
     "link": (PermissionError, errno.ELOOP),
     "missing": (FileNotFoundError, errno.ENOENT),
@@ -29,9 +28,9 @@ _KINDS: dict[str, tuple[type[Exception], int]] = {
 }
 
 
-def as_os_error(refusal: FileRefused, *, kind: str = "") -> Exception:
-    """The error for a refusal, with its words. ``kind``: what it is rather than the refusal's own kind."""
-    made, number = _KINDS.get(kind or refusal.kind, (OSError, errno.EIO))
+def as_os_error(refusal: FileRefused) -> Exception:
+    """The error for a refusal, with its words."""
+    made, number = _KINDS.get(refusal.kind, (OSError, errno.EIO))
     return failure(made, number, str(refusal))
 
 

@@ -14,6 +14,7 @@ from podbot.tools.filesystem_results import SearchResult, WriteMode
 from podbot.tools.refusal_words import refusal_from, request_too_long
 from podbot.tools.results import (
     DeleteEntry,
+    Entry,
     FileInfo,
     GlobResult,
     GrepResult,
@@ -33,6 +34,8 @@ SECONDS = 30.0  # time limit of one operation
 GREP_SECONDS = 10.0  # of a search, whose expression may need exponential time
 GRACE = 5.0  # seconds after that, within which a worker must have answered
 START_SECONDS = 30.0
+# What a request is called in messages, where it is not what a caller knows.
+_SAID = {"piece": "read", "put": "write", "stage": "write", "commit": "write", "mode": "change", "inventory": "list"}
 
 
 class Files:
@@ -123,12 +126,12 @@ class Files:
 
         return self._ask("grep", path, words, found, seconds=self._grep_seconds)
 
-    def rm(self, path: Path, *, recursive: bool = True) -> DeleteEntry:
+    def rm(self, path: Path, *, recursive: bool = True, unlock: bool = False) -> DeleteEntry:
         """Remove an entry; a directory with all that is in it, a link and not its target. The root is refused.
 
-        ``recursive``: false refuses a directory that is not empty.
+        ``recursive``: false refuses a directory that is not empty. ``unlock``: also from directories that deny it.
         """
-        return self._ask("rm", path, {"recursive": recursive}, answers.removed_from)
+        return self._ask("rm", path, {"recursive": recursive, "unlock": unlock}, answers.removed_from)
 
     def piece(self, path: Path, *, offset: int = 0, limit: int = limits.PIECE_BYTES) -> Piece:
         """Bytes of a file: ``limit`` from ``offset`` on, at most 1 MiB. Fewer come only at its end."""
@@ -168,6 +171,22 @@ class Files:
         """Remove what was staged."""
         self.rm((*path[:-1], f".podbot-{token}"))
 
+    def link(self, path: Path, target: bytes) -> FileInfo:
+        """Put a symbolic link to ``target`` in the place of a file or link. Nothing looks where it leads."""
+        return self._ask("link", path, {"target": _text(target)}, answers.linked_from)
+
+    def set_bits(self, path: Path, bits: int) -> FileInfo:
+        """Set the permissions of a file or a directory."""
+        return self._ask("mode", path, {"bits": bits}, answers.linked_from)
+
+    def inventory(self, *, after: str = "", unlock: bool = False) -> tuple[tuple[Entry, ...], bool]:
+        """Entries below the root, at most 2,000, and whether there are more. A directory comes before what is in it.
+
+        ``after``: a path; those up to it are left out. ``unlock``: give the owner access to directories that deny it.
+        """
+        words = {"after": after, "unlock": unlock}
+        return self._ask("inventory", (), words, lambda answer, _: answers.inventory_from(answer, after))
+
     def mkdir(self, path: Path, *, parents: bool = True, exist_ok: bool = True) -> FileInfo:
         """Make a directory. ``parents``: also those on the way. ``exist_ok``: it may exist. The root is refused."""
         return self._ask("mkdir", path, {"make": parents, "exist_ok": exist_ok}, answers.made_from)
@@ -200,12 +219,12 @@ class Files:
             try:
                 answer = worker.ask(operation, {"path": list(words), **args}, seconds=limit, grace=self._grace)
                 if "error" in answer:
-                    raise refusal_from(answer["error"], operation, words)
+                    raise refusal_from(answer["error"], _SAID.get(operation, operation), words)
                 return result(answer["ok"], answers.joined(words))
             except answers.Lie as lie:
                 raise worker.lied(lie) from None
             except TooLong:
-                raise request_too_long(operation, words) from None
+                raise request_too_long(_SAID.get(operation, operation), words) from None
 
 
 def _text(data: bytes) -> str:

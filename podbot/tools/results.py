@@ -55,11 +55,30 @@ class ReadFileResult:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some bytes of a file. ``info``: of the whole file; ``file``: which one it is, for comparison only."""
+    """Some bytes of a file. ``info``: of the whole file; ``file``: which one it is, for comparison only.
+
+    ``stamp``: see :class:`Entry`.
+    """
 
     data: bytes
     info: FileInfo
     file: str
+    stamp: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of an inventory. ``path``: its segments. ``bits``: the permissions. ``target``: of a link.
+
+    ``stamp``: a text that changes with the content; empty where that cannot be said.
+    """
+
+    path: tuple[str, ...]
+    kind: Kind
+    size: int
+    bits: int
+    stamp: str
+    target: bytes
 
 
 @dataclass(frozen=True, slots=True)

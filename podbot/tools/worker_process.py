@@ -44,6 +44,7 @@ _PARTS = (
     "podbot.tools.inside.removal",
     "podbot.tools.inside.pieces",
     "podbot.tools.inside.placing",
+    "podbot.tools.inside.inventory",
     "podbot.tools.inside.worker",
 )
 TOO_OLD = 38  # exit status for a Python before 3.8

@@ -245,8 +245,10 @@ class WorkspaceFilesystem:
             if refusal.kind == "not_text":
                 message = f"Cannot read {shown(words)!r} as text: it has binary content, not UTF-8. Use read_bytes()."
                 raise ValueError(message) from refusal
-            kind = "is_a_directory" if refusal.kind == "not_a_file" and self._is_directory(words) else ""
-            raise as_os_error(refusal, kind=kind) from refusal
+            if refusal.kind == "not_a_file" and self._is_directory(words):
+                message = f"cannot {refusal.operation} {refusal.path}: it is a directory"
+                raise failure(IsADirectoryError, errno.EISDIR, message) from refusal
+            raise as_os_error(refusal) from refusal
 
     def _is_directory(self, words: _Path) -> bool:
         with contextlib.suppress(FileRefused):

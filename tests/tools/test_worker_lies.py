@@ -85,6 +85,8 @@ def test_each_violation_is_one_error_and_the_next_call_starts_another_worker(
 
 FILE = ["file", 1, 1]
 TOKEN = "0" * 16
+MARKS = {"file": "1.1", "stamp": ""}
+ENTRY = ["file", 1, 0o644, "", ""]
 LIES: list[tuple[str, object]] = [
     ("stat", {}), ("stat", {"facts": ["file", 1]}), ("stat", {"facts": ["SECRET", 1, 1]}),
     ("stat", {"facts": ["file", -1, 1]}), ("stat", {"facts": ["file", 1, 1 << 53]}),
@@ -123,13 +125,22 @@ LIES: list[tuple[str, object]] = [
     ("search", {"matches": [["a", 1, "x", 1, 0]], "truncated": False, "skipped": 0}),
     ("search", {"matches": [["a", 1, "x", -1, 0]], "truncated": False, "skipped": 0}),
     ("search", {"matches": [["a", line, "x", 0, 1] for line in (1, 2, 3)], "truncated": False, "skipped": 0}),
-    ("piece", {"data": "eA==", "facts": FILE}), ("piece", {"data": "eA", "facts": FILE, "file": "1.1"}),
-    ("piece", {"data": "eHh4eA==", "facts": FILE, "file": "1.1"}), ("piece", {"data": 1, "facts": FILE, "file": "1"}),
-    ("piece", {"data": "\u00fc", "facts": FILE, "file": "1.1"}),
-    ("piece", {"data": "", "facts": FILE, "file": "1" * 65}),
-    ("piece", {"data": "", "facts": ["directory", 0, 1], "file": "1.1"}),
+    ("piece", {"data": "eA==", "facts": FILE, "stamp": ""}), ("piece", {"data": "eA==", "facts": FILE, "file": "1"}),
+    ("piece", {"data": "eA==", "facts": FILE, "file": "1", "stamp": "1" * 129}),
+    ("piece", {"data": "eA", "facts": FILE, **MARKS}),
+    ("piece", {"data": "eHh4eA==", "facts": FILE, **MARKS}), ("piece", {"data": 1, "facts": FILE, **MARKS}),
+    ("piece", {"data": "\u00fc", "facts": FILE, **MARKS}),
+    ("piece", {"data": "", "facts": FILE, "file": "1" * 65, "stamp": ""}),
+    ("piece", {"data": "", "facts": ["directory", 0, 1], **MARKS}),
     ("put", {"facts": ["link", 0, 1]}), ("put", {}), ("commit", {"facts": ["other", 0, 1]}),
     ("begin", {"size": 1}), ("stage", {"size": 2}), ("stage", {}), ("mkdir", {"facts": FILE}), ("mkdir", {}),
+    ("link", {}), ("mode", {"facts": ["SECRET", 1, 1]}), ("inventory", {"entries": []}),
+    *(("inventory", {"entries": entries, "truncated": False}) for entries in (
+        [["../x", *ENTRY]], [["/x", *ENTRY]], [["x"]], [["a", *ENTRY]], [["b", *ENTRY]],
+        [["c", *ENTRY]] * 2, [["d", *ENTRY], ["c", *ENTRY]], [["/".join("c" * 65), *ENTRY]], [["c" * 256, *ENTRY]],
+        [["c", "file", 1, 0o1000, "", ""]], [["c", "file", 1, 0o644, "", "eA=="]], [["c", "link", 1, 0o777, "", ""]],
+        [["c", "link", 1, 0o777, "", "!"]], [["c", "file", 1, 0o644, "1" * 129, ""]], [["c", "SECRET", 1, 0, "", ""]],
+    )),
 ]  # fmt: skip
 
 
@@ -144,6 +155,8 @@ def calls(files: Files) -> dict[str, Callable[[], object]]:
         "commit": lambda: files.commit(("x",), TOKEN, size=3, how="create"),
         "begin": lambda: files.begin(("x",), TOKEN, how="create"),
         "stage": lambda: files.stage(("x",), TOKEN, b"abc", offset=0), "mkdir": lambda: files.mkdir(("x",)),
+        "link": lambda: files.link(("x",), b"y"), "mode": lambda: files.set_bits(("x",), 0),
+        "inventory": lambda: files.inventory(after="b"),
     }  # fmt: skip
 
 

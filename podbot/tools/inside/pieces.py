@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import os
+import time
 
 from podbot.tools import worker_frames as limits
 from podbot.tools.inside import beneath
@@ -12,6 +13,8 @@ from podbot.tools.inside.refusals import Clock, refused
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+_TICKS = 100_000_000  # nanoseconds: many ticks of the kernel's clock, which are 10 ms or shorter
 
 
 def piece(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
@@ -26,6 +29,7 @@ def piece(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
         except OSError as error:
             raise refused(error, at=len(path)) from None
     try:
+        before, now = os.fstat(file), time.time_ns()
         data = bytearray()
         while len(data) < limit:
             clock.check()
@@ -38,10 +42,26 @@ def piece(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
         raise refused(error, at=len(path)) from None
     finally:
         os.close(file)
+    mark = stamp(found, now) if _times(found) == _times(before) else ""
     text = binascii.b2a_base64(data, newline=False).decode("ascii")
-    return {"data": text, "facts": beneath.facts(found), "file": identity(found)}
+    return {"data": text, "facts": beneath.facts(found), "file": identity(found), "stamp": mark}
 
 
 def identity(found: os.stat_result) -> str:
     """Which file it is, as a text: JSON has no numbers of 64 bits."""
     return f"{found.st_dev:x}.{found.st_ino:x}"
+
+
+def stamp(found: os.stat_result, now: int) -> str:
+    """A text that changes with the content; empty while it may not, shortly after a change.
+
+    A program can set the time of a change of the content, and not that of the inode. Two changes within one tick of the
+    kernel's clock have the same time, so a file that was just changed has no stamp. ``now``: before it was looked at.
+    """
+    if now - max(found.st_mtime_ns, found.st_ctime_ns) < _TICKS:
+        return ""
+    return f"{identity(found)}.{found.st_size:x}." + ".".join(f"{each:x}" for each in _times(found))
+
+
+def _times(found: os.stat_result) -> tuple[int, int]:
+    return found.st_mtime_ns, found.st_ctime_ns

@@ -1,4 +1,4 @@
-"""``put``, ``stage``, ``commit`` and ``mkdir``: files of any bytes, and directories.
+"""``put``, ``stage``, ``commit``, ``link``, ``mode`` and ``mkdir``: files of any bytes, links and directories.
 
 A content that is too long for one request is staged: written piece by piece to a temporary file beside its place, whose
 name podbot chooses, and then committed. Another process can change that file in between, as it can the final one.
@@ -86,6 +86,42 @@ def commit(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
             raise refused(error, at=len(path)) from None
 
 
+def link(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
+    """Put a symbolic link in the place of any file or link. Nothing looks where it leads."""
+    del clock
+    path, temporary = beneath.segments(args["path"]), b".podbot-" + os.urandom(8).hex().encode("ascii")
+    with beneath.parent(root, path) as (fd, name):
+        try:
+            os.symlink(_decoded(args["target"]), temporary, dir_fd=fd)
+            try:
+                os.rename(temporary, name, src_dir_fd=fd, dst_dir_fd=fd)
+            except OSError:
+                os.unlink(temporary, dir_fd=fd)
+                raise
+        except OSError as error:
+            raise refused(error, at=len(path)) from None
+        return {"facts": beneath.facts(beneath.looked(fd, name, len(path)))}
+
+
+def mode(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
+    """Set the permissions ``bits`` of a file or a directory."""
+    del clock
+    path = beneath.segments(args["path"])
+    with beneath.parent(root, path) as (fd, name):
+        try:
+            file = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+            try:
+                found = os.fstat(file)
+                if beneath.kind(found) not in ("file", "directory"):
+                    raise Refused("link" if beneath.kind(found) == "link" else "not_a_file", at=len(path))
+                os.chmod(f"/proc/self/fd/{file}", args["bits"] & 0o777)  # such a descriptor has no fchmod
+                return {"facts": beneath.facts(os.fstat(file))}
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise refused(error, at=len(path)) from None
+
+
 def mkdir(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
     """Make a directory. ``make``: also those on the way. ``exist_ok``: it may exist, as a directory."""
     del clock
@@ -98,7 +134,10 @@ def mkdir(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
                 raise Refused("exists", at=len(path)) from None
         except OSError as error:
             raise refused(error, at=len(path)) from None
-        return {"facts": beneath.facts(beneath.looked(fd, name, len(path)))}
+        found = beneath.looked(fd, name, len(path))
+        if beneath.kind(found) != "directory":  # another process has replaced it
+            raise Refused("changed")
+        return {"facts": beneath.facts(found)}
 
 
 def _check_free(fd: int, name: bytes, how: str, at: int) -> None:

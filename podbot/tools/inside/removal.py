@@ -86,7 +86,7 @@ class _Removal:
     def _empty(self, fd: int, name: str) -> None:
         """Remove what is in a directory, at most a batch: it is read again before the next one."""
         if self._unlock:
-            _allow(fd, name)
+            allow(fd, name)
         if len(self._open) >= _DEPTH:
             # A tree of any depth needs few descriptors: its lower part becomes an entry of the top directory, where
             # another round finds it.
@@ -107,7 +107,7 @@ class _Removal:
             os.close(below)
 
 
-def _allow(fd: int, name: str) -> None:
+def allow(fd: int, name: str) -> None:
     """Allow this user all that its owner may do in a directory; nothing if that is refused. Never through a link."""
     with contextlib.suppress(OSError):
         if stat.S_IMODE(beneath.look(fd, name).st_mode) & 0o700 == 0o700:

@@ -8,7 +8,7 @@ import signal
 import sys
 
 from podbot.tools import worker_frames as frames
-from podbot.tools.inside import finding, grep, pieces, placing, reading, removal, writing
+from podbot.tools.inside import finding, grep, inventory, pieces, placing, reading, removal, writing
 from podbot.tools.inside.refusals import Clock, Refused, refused
 
 TYPE_CHECKING = False
@@ -28,7 +28,10 @@ _OPERATIONS = {
     "put": placing.put,
     "stage": placing.stage,
     "commit": placing.commit,
+    "link": placing.link,
+    "mode": placing.mode,
     "mkdir": placing.mkdir,
+    "inventory": inventory.inventory,
 }
 
 

@@ -1,0 +1,111 @@
+"""``inventory``: all entries below the root, for snapshots."""
+
+from __future__ import annotations
+
+import binascii
+import os
+import time
+
+from podbot.tools import worker_frames as limits
+from podbot.tools.inside import beneath
+from podbot.tools.inside.finding import Budget
+from podbot.tools.inside.pieces import stamp
+from podbot.tools.inside.refusals import Clock, Refused, refused
+from podbot.tools.inside.removal import allow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Any
+
+    Found = Generator[tuple[list[str], int, str], None, None]
+
+
+def inventory(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
+    """The first entries behind the path ``after``, each directory before what is in it.
+
+    ``unlock``: let the owner list and change directories that deny it.
+    """
+    budget, now = Budget(), time.time_ns()
+    after = args["after"].split("/") if args["after"] else []
+    try:
+        fd = beneath.listable(root)
+    except OSError as error:
+        raise refused(error) from None
+    entries = _Entries(clock, unlock=args["unlock"]).below(fd, [], after)
+    try:
+        for path, at, name in entries:
+            row = _row("/".join(path), at, name, now)
+            if row is not None and not budget.add(row, row[0], row[5]):
+                break
+    finally:
+        entries.close()
+        os.close(fd)
+    return {"entries": budget.found, "truncated": budget.full}
+
+
+def _row(path: str, fd: int, name: str, now: int) -> list[Any] | None:
+    """None for an entry that has been removed since."""
+    try:
+        found = beneath.look(fd, name)
+        kind, size, _ = beneath.facts(found)
+        target = os.readlink(os.fsencode(name), dir_fd=fd) if kind == "link" else b""
+    except OSError:
+        return None
+    return [path, kind, size, found.st_mode & 0o777, stamp(found, now), _text(target)]
+
+
+def _text(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode("ascii")
+
+
+class _Entries:
+    def __init__(self, clock: Clock, *, unlock: bool) -> None:
+        self._clock, self._unlock = clock, unlock
+        self._held = 0
+
+    def below(self, fd: int, prefix: list[str], after: list[str]) -> Found:
+        """The entries of ``fd`` behind ``after``: their paths, and where each is. Raises Refused."""
+        names = self._names(fd, prefix, after[0] if after else "")
+        for name, is_directory in names:
+            path = [*prefix, name]
+            begins = bool(after) and name == after[0]
+            if not begins:
+                yield path, fd, name
+            if is_directory:
+                yield from self._inside(fd, path, after[1:] if begins else [])
+        self._held -= len(names)
+
+    def _inside(self, fd: int, path: list[str], after: list[str]) -> Found:
+        if len(path) >= limits.SEGMENTS:
+            raise Refused("failed", reason=f"a directory is more than {limits.SEGMENTS} levels deep")
+        if self._unlock:
+            allow(fd, path[-1])
+        try:
+            child = beneath.listable_child(fd, path[-1])
+        except (FileNotFoundError, NotADirectoryError):  # it has been removed or replaced since
+            return
+        except OSError as error:
+            raise refused(error) from None
+        try:
+            yield from self.below(child, path, after)
+        finally:
+            os.close(child)
+
+    def _names(self, fd: int, prefix: list[str], first: str) -> list[tuple[str, bool]]:
+        """The names from ``first`` on, sorted, and which are directories."""
+        self._clock.check()
+        names = []
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                if beneath.shown(entry.name) != entry.name:
+                    shown = "/".join([*prefix, beneath.shown(entry.name)])
+                    raise Refused("failed", reason=f"the name {shown} is not UTF-8")
+                if entry.name >= first:
+                    names.append((entry.name, entry.is_dir(follow_symlinks=False)))
+        self._clock.check()
+        self._held += len(names)
+        if self._held > limits.NAMES_HELD:
+            raise Refused("too_large", what="names", limit=limits.NAMES_HELD)
+        names.sort()
+        return names
