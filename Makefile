@@ -78,8 +78,8 @@ test-all: $(READY) ## All that this machine can run: the gate's checks, the site
 test-vm: $(READY) ## What depends on the engine and systemd, in an emulated Debian 13 with Podman 5; PARTS="newcomer …" for some
 	@scripts/vm test $(PARTS)
 
-conformance: $(READY) ## Suites that others wrote for MCP, Inspect, LangChain, SWE-ReX and Podman's exec, and a turn of Claude Code and Codex: docs/reference/conformance.md says what passes
-	@scripts/e2e scripts/e2e-suite -q e2e/test_mcp_conformance.py e2e/test_mcp_agents.py e2e/test_inspect.py e2e/test_deepagents.py e2e/test_swerex.py
+conformance: $(READY) ## Suites that others wrote for MCP, Inspect, LangChain, SWE-ReX, weakincentives and Podman's exec, and a turn of Claude Code and Codex: docs/reference/conformance.md says what passes
+	@scripts/e2e scripts/e2e-suite -q e2e/test_mcp_conformance.py e2e/test_mcp_agents.py e2e/test_inspect.py e2e/test_deepagents.py e2e/test_swerex.py e2e/test_weakincentives_filesystem.py
 	@PODBOT_E2E_IMAGE=$$($(BIN)/python -c 'from podbot.images.recipe import load_recipe; print(load_recipe().image)') \
 		scripts/e2e-rootless scripts/e2e-suite -q e2e/test_podman_suite.py
 

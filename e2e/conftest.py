@@ -34,7 +34,7 @@ LOGINS = (".claude", ".claude.json", ".codex", ".gemini")  # in an operator's ho
 # They remove parts of the machine, and are for the machine of `make test-vm` only.
 collect_ignore = [] if socket.gethostname() == HOSTNAME else ["vm"]
 # What needs a newer Python than Debian 12 has; the summary of a run names what is left out.
-NEEDS_PYTHON = {"test_harbor.py": 12, "test_weakincentives.py": 13}
+NEEDS_PYTHON = {"test_harbor.py": 12, "test_weakincentives.py": 13, "test_weakincentives_filesystem.py": 13}
 LEFT_OUT = {name: f"Python 3.{minor} or later" for name, minor in NEEDS_PYTHON.items() if newer_python(minor) is None}
 # Podman's own tests are in the archive of the Debian whose Podman they test.
 if not podman_source.available():

@@ -22,7 +22,7 @@ RUN_BY = {
     "docs/how-to/tools-for-models.md": ("e2e/test_suite_pages.py", 3),
     "docs/how-to/use-a-shell.md": ("e2e/test_shell_page.py", 11),
     "docs/how-to/use-from-python.md": ("e2e/test_python_pages.py", 7),
-    "docs/how-to/weakincentives.md": ("e2e/integrations/weakincentives_checks.py", 1),
+    "docs/how-to/weakincentives.md": ("e2e/integrations/weakincentives_checks.py", 2),
     "docs/reference/python-api.md": ("e2e/test_python_pages.py", 18),
     "docs/reference/tools.md": ("e2e/test_suite_filesystem.py", 1),
 }

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from weakincentives.adapters import PromptResponse, ProviderAdapter
 from weakincentives.adapters._shared import create_bridged_tools  # what its adapters run tools by
+from weakincentives.filesystem import Filesystem, ReadResult, SnapshotableFilesystem
 from weakincentives.prompt import MarkdownSection, Prompt, PromptTemplate
-from weakincentives.prompt.protocols import ToolSuiteSection
+from weakincentives.prompt.protocols import ToolSuiteSection, WorkspaceSectionProtocol
 from weakincentives.runtime import InProcessDispatcher, Session, ToolInvoked
 
 import podbot
@@ -221,7 +222,7 @@ def test_the_how_tos_example(config: PodmanSandboxConfig) -> None:
 
 
 def test_the_block_of_the_page(config: PodmanSandboxConfig) -> None:
-    (block,) = re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))
+    block, _ = re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))
     assert THEIRS in block
     names: dict[str, Any] = {}
     exec(block.replace(THEIRS, config.mounts[0].host_path), names)
@@ -231,6 +232,38 @@ def test_the_block_of_the_page(config: PodmanSandboxConfig) -> None:
             model.evaluate(prompt, session=names["session"])
         assert "FILE src/add.py" in model.said[0][1]
     assert not containers()
+
+
+def test_the_filesystem_of_a_prompt_is_the_workspaces(session: Session, section: PodbotSection) -> None:
+    prompt = prompt_of(section)
+    assert isinstance(section, WorkspaceSectionProtocol)
+    assert isinstance(section.filesystem, Filesystem)
+    assert not isinstance(section.filesystem, SnapshotableFilesystem), "the library would restore it"
+    assert section.workspace.state is None, "reading it starts nothing"
+    assert prompt.filesystem() is section.filesystem
+    with prompt.resources:
+        assert prompt.resources.get(Filesystem) is section.filesystem
+        Scripted([("write_file", {"file_path": "b", "content": "2"})]).evaluate(prompt, session=session)
+        found = section.filesystem.read("b")
+        assert found == ReadResult("2", "b", 1, 0, 1, False)
+        assert [entry.name for entry in section.filesystem.list()] == ["b", "src"]
+        with pytest.raises(PermissionError):
+            section.filesystem.read("../etc/passwd")
+
+
+def test_with_snapshots_the_files_are_restored_after_a_tool_that_failed(
+    session: Session, section: PodbotSection
+) -> None:
+    _, block = re.findall(r"(?ms)^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"))
+    half = {"code": "open('half', 'w').write('x'); open('src/add.py', 'w').write('x'); raise SystemExit(3)"}
+    model = Scripted([("write_file", {"file_path": "b", "content": "2"}), ("evaluate_python", half)])
+    section.files.write(("a",), "1")
+    names: dict[str, Any] = {}
+    exec(block, names)
+    names["evaluated"](model, prompt_of(section), section, session)
+    assert [done for done, _ in model.said] == [True, False]
+    assert [entry.path for entry in section.files.ls().entries] == ["a", "b", "src"]
+    assert section.filesystem.read("src/add.py").total_lines == 2
 
 
 def test_the_same_tools_without_isolation(session: Session, config: PodmanSandboxConfig, tmp_path: Path) -> None:

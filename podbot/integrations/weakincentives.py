@@ -1,4 +1,4 @@
-"""Workspaces for prompts of the library weakincentives: ``podbot.integrations.weakincentives.PodbotSection``.
+"""Workspaces for prompts of the library weakincentives: PodbotSection, and its files: PodbotFilesystem.
 
 Needs ``podbot[weakincentives]``; without it, and on a Python that the library's extra does not support, the import
 raises ExtraUnusable.
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from podbot.errors import ExtraUnusable
 
 if TYPE_CHECKING:
+    from podbot.integrations.weakincentives_filesystem import PodbotFilesystem, PodbotSnapshotFilesystem
     from podbot.integrations.weakincentives_section import PodbotSection
 
-__all__ = ["PodbotSection"]
+__all__ = ["PodbotFilesystem", "PodbotSection", "PodbotSnapshotFilesystem"]
 
 
 EXTRA = "weakincentives"
@@ -28,9 +29,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     check_library()
-    from podbot.integrations import weakincentives_section
+    from podbot.integrations import weakincentives_filesystem, weakincentives_section
 
-    return weakincentives_section.PodbotSection
+    home = weakincentives_section if name == "PodbotSection" else weakincentives_filesystem
+    return getattr(home, name)
 
 
 def __dir__() -> list[str]:

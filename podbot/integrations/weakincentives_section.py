@@ -7,11 +7,14 @@ import uuid
 from dataclasses import dataclass
 from typing import Any, Self
 
+from weakincentives.filesystem import Filesystem
 from weakincentives.prompt import Section, Tool, ToolContext, ToolResult
+from weakincentives.resources import ResourceRegistry
 from weakincentives.runtime.session import Replace, Session, SlicePolicy, replace_latest
 
 from podbot.errors import ToolValidationError
 from podbot.events import Emit, ignore
+from podbot.integrations.weakincentives_filesystem import PodbotFilesystem, PodbotSnapshotFilesystem
 from podbot.integrations.weakincentives_params import parameter_guide, with_whole_numbers
 from podbot.sections.mount_preview import with_mounts
 from podbot.shell.command_shell import CommandShell
@@ -23,6 +26,8 @@ from podbot.tools.contract import AnyTool
 from podbot.tools.contract import ToolResult as Outcome
 from podbot.tools.files import Files
 from podbot.tools.results import DeleteEntry, WriteFile
+from podbot.tools.snapshot_filesystem import SnapshotFilesystem
+from podbot.tools.snapshot_store import SnapshotStore
 
 KEY, TITLE = "podbot-workspace", "Workspace"
 
@@ -66,6 +71,7 @@ class PodbotSection(Section[_NoParams]):
             clock=config.clock,
         )
         self._suite = self.workspace.suite()
+        self._filesystem = PodbotFilesystem(self.workspace.filesystem)
         self._watch()
         super().__init__(
             title=title,
@@ -87,8 +93,21 @@ class PodbotSection(Section[_NoParams]):
 
     @property
     def files(self) -> Files:
-        """The files of the workspace, which is not the library's Filesystem. Reading it starts nothing."""
+        """The files of the workspace, as its tools use them. Reading it starts nothing."""
         return self.workspace.files
+
+    @property
+    def filesystem(self) -> PodbotFilesystem:
+        """The library's Filesystem of the workspace, which is also the prompt's. Reading it starts nothing."""
+        return self._filesystem
+
+    def snapshots(self, store: SnapshotStore | None = None) -> PodbotSnapshotFilesystem:
+        """One with snapshots, to bind as the prompt's. ``store``: see SnapshotFilesystem; close what this returns."""
+        return PodbotSnapshotFilesystem(SnapshotFilesystem(self.workspace.files, store))
+
+    def resources(self) -> ResourceRegistry:
+        """The filesystem, for the library's policies, feedback, and the context of tools."""
+        return ResourceRegistry.build({Filesystem: self._filesystem})
 
     def render_body(self, params: Any, **_: Any) -> str:
         """What the workspace is, the parameters of its tools, and its mounts."""
