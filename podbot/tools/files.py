@@ -179,12 +179,12 @@ class Files:
         """Set the permissions of a file or a directory."""
         return self._ask("mode", path, {"bits": bits}, answers.linked_from)
 
-    def inventory(self, *, after: str = "", unlock: bool = False) -> tuple[tuple[Entry, ...], bool]:
+    def inventory(self, *, after: str = "", clear: bool = False) -> tuple[tuple[Entry, ...], bool]:
         """Entries below the root, at most 2,000, and whether there are more. A directory comes before what is in it.
 
-        ``after``: a path; those up to it are left out. ``unlock``: give the owner access to directories that deny it.
+        ``after``: a path; those up to it are left out. ``clear``: for a restore, remove what no snapshot has.
         """
-        words = {"after": after, "unlock": unlock}
+        words = {"after": after, "clear": clear}
         return self._ask("inventory", (), words, lambda answer, _: answers.inventory_from(answer, after))
 
     def mkdir(self, path: Path, *, parents: bool = True, exist_ok: bool = True) -> FileInfo:

@@ -25,6 +25,7 @@ from podbot.tools.workspace_filesystem import WRITE_BYTES, WorkspaceFilesystem
 
 _MANIFEST_BYTES = 256 << 20
 _TRIES = 3  # of reading a file that changes meanwhile
+_REMOVALS = 1_000_000  # by one restore: a sandbox that lies could name entries for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,10 @@ class SnapshotFilesystem(WorkspaceFilesystem):
     def _kept(self) -> dict[Path, Kept]:
         found: dict[Path, Kept] = {}
         room = self._limits.content_bytes
-        for entry in self._inventory("make", unlock=False):
+        for number, entry in enumerate(self._inventory("make"), 1):
+            if number > self._limits.entries:
+                reason = f"there are more than {self._limits.entries:,} entries"
+                raise SnapshotFailed(operation="make", reason=reason, hint="Remove some, or raise the limit.")
             if entry.kind == "file":
                 kept = self._kept_file(entry, room)
                 room -= kept.size if kept else 0
@@ -124,14 +128,11 @@ class SnapshotFilesystem(WorkspaceFilesystem):
                 found[entry.path] = kept
         return found
 
-    def _inventory(self, operation: str, *, unlock: bool) -> Iterator[Entry]:
-        after, more, count = "", True, 0
+    def _inventory(self, operation: str) -> Iterator[Entry]:
+        """All entries, page by page: what is removed meanwhile is not in the next one."""
+        after, more = "", True
         while more:
-            entries, more = self._files.inventory(after=after, unlock=unlock)
-            count += len(entries)
-            if count > self._limits.entries:
-                reason = f"there are more than {self._limits.entries:,} entries"
-                raise SnapshotFailed(operation=operation, reason=reason, hint="Remove some, or raise the limit.")
+            entries, more = self._files.inventory(after=after, clear=operation == "restore")
             if more and not entries:
                 raise SnapshotFailed(operation=operation, reason="other processes change the files all the time")
             yield from entries
@@ -158,16 +159,19 @@ class SnapshotFilesystem(WorkspaceFilesystem):
     # --- restoring -------------------------------------------------------------------------------------
 
     def _make(self, wanted: dict[Path, Kept]) -> None:
-        # Complete before the first change, which would disturb it.
-        now = tuple(self._inventory("restore", unlock=True))
-        there: dict[Path, Entry] = {}
+        there: dict[Path, Entry] = {}  # no more than are wanted, however many there are
         removed: Path | None = None
-        for path, entry in ((one.path, one) for one in now):
+        removals = 0
+        for entry in self._inventory("restore"):
+            path = entry.path
             if removed is not None and path[: len(removed)] == removed:
                 continue  # with the directory that it was in
             if _is_in_the_way(entry, wanted.get(path)):
-                self._files.rm(path, unlock=True)
-                removed = path
+                removed, removals = path, removals + 1
+                if removals > _REMOVALS:
+                    reason = f"it has more than {_REMOVALS:,} entries too many, of which these are removed"
+                    raise SnapshotFailed(operation="restore", reason=reason, hint="Restore again.")
+                self._remove(path)
             else:
                 there[path] = entry
         for path, one in wanted.items():
@@ -177,6 +181,13 @@ class SnapshotFilesystem(WorkspaceFilesystem):
             is_as_it_was = found is not None and found.bits == one.bits and one.bits & 0o700 == 0o700
             if one.kind == "directory" and not is_as_it_was:
                 self._files.set_bits(path, one.bits)
+
+    def _remove(self, path: Path) -> None:
+        try:
+            self._files.rm(path, unlock=True)
+        except FileRefused as refusal:
+            if refusal.kind != "missing":
+                raise
 
     def _place(self, path: Path, one: Kept, entry: Entry | None) -> None:
         if one.kind == "directory":

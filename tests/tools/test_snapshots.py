@@ -222,6 +222,27 @@ def test_more_entries_than_one_answer_has(guest: LocalGuest, store: SnapshotStor
     assert tree(root) == before
 
 
+def test_nothing_that_an_agent_makes_prevents_a_restore(files: Files, store: SnapshotStore, root: Path) -> None:
+    """None of it could be in a snapshot."""
+    fs = SnapshotFilesystem(files, store, limits=SnapshotLimits(entries=2, content_bytes=1))
+    (root / "d").mkdir()
+    (root / "d" / "a").write_text("x")
+    before, made = tree(root), fs.snapshot()
+    for number in range(50):
+        (root / "d" / f"{number}").write_text("xx")
+    os.makedirs(os.fsencode(root) + b"/d/\xff/\xfe")
+    (root / "d" / "\U0001f389").touch()
+    for start in (root, root / "d"):
+        deep = start
+        for _ in range(70):
+            deep /= "e"
+            deep.mkdir()
+        (deep / "file").touch()
+        deep.chmod(0)
+    fs.restore(made)
+    assert tree(root) == before
+
+
 def test_a_store_that_was_changed_restores_nothing(fs: SnapshotFilesystem, store: SnapshotStore, root: Path) -> None:
     (root / "a").write_text("old")
     made = fs.snapshot()

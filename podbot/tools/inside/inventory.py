@@ -11,7 +11,7 @@ from podbot.tools.inside import beneath
 from podbot.tools.inside.finding import Budget
 from podbot.tools.inside.pieces import stamp
 from podbot.tools.inside.refusals import Clock, Refused, refused
-from podbot.tools.inside.removal import allow
+from podbot.tools.inside.removal import allow, remove_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def inventory(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
     """The first entries behind the path ``after``, each directory before what is in it.
 
-    ``unlock``: let the owner list and change directories that deny it.
+    ``clear``: for a restore. Let the owner list and change directories that deny it, and remove what no snapshot has:
+    names that are not UTF-8, and what is more than 64 levels deep.
     """
     budget, now = Budget(), time.time_ns()
     after = args["after"].split("/") if args["after"] else []
@@ -32,7 +33,7 @@ def inventory(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
         fd = beneath.listable(root)
     except OSError as error:
         raise refused(error) from None
-    entries = _Entries(clock, unlock=args["unlock"]).below(fd, [], after)
+    entries = _Entries(clock, clear=args["clear"]).below(fd, [], after)
     try:
         for path, at, name in entries:
             row = _row("/".join(path), at, name, now)
@@ -60,8 +61,8 @@ def _text(data: bytes) -> str:
 
 
 class _Entries:
-    def __init__(self, clock: Clock, *, unlock: bool) -> None:
-        self._clock, self._unlock = clock, unlock
+    def __init__(self, clock: Clock, *, clear: bool) -> None:
+        self._clock, self._clear = clock, clear
         self._held = 0
 
     def below(self, fd: int, prefix: list[str], after: list[str]) -> Found:
@@ -77,9 +78,7 @@ class _Entries:
         self._held -= len(names)
 
     def _inside(self, fd: int, path: list[str], after: list[str]) -> Found:
-        if len(path) >= limits.SEGMENTS:
-            raise Refused("failed", reason=f"a directory is more than {limits.SEGMENTS} levels deep")
-        if self._unlock:
+        if self._clear:
             allow(fd, path[-1])
         try:
             child = beneath.listable_child(fd, path[-1])
@@ -88,21 +87,41 @@ class _Entries:
         except OSError as error:
             raise refused(error) from None
         try:
-            yield from self.below(child, path, after)
+            if len(path) < limits.SEGMENTS:
+                yield from self.below(child, path, after)
+            else:
+                self._end_of_path(child)
         finally:
             os.close(child)
+
+    def _end_of_path(self, fd: int) -> None:
+        """A directory in which no path of a request leads."""
+        for name in os.listdir(fd):
+            if not self._clear:
+                raise Refused("failed", reason=f"a directory is more than {limits.SEGMENTS} levels deep")
+            self._remove(fd, name)
+
+    def _remove(self, fd: int, name: str) -> None:
+        try:
+            remove_entry(fd, name, self._clock)
+        except OSError as error:
+            raise refused(error) from None
 
     def _names(self, fd: int, prefix: list[str], first: str) -> list[tuple[str, bool]]:
         """The names from ``first`` on, sorted, and which are directories."""
         self._clock.check()
-        names = []
+        names, foreign = [], []
         with os.scandir(fd) as entries:
             for entry in entries:
                 if beneath.shown(entry.name) != entry.name:
-                    shown = "/".join([*prefix, beneath.shown(entry.name)])
-                    raise Refused("failed", reason=f"the name {shown} is not UTF-8")
-                if entry.name >= first:
+                    foreign.append(entry.name)
+                elif entry.name >= first:
                     names.append((entry.name, entry.is_dir(follow_symlinks=False)))
+        for name in foreign:
+            if not self._clear:
+                shown = "/".join([*prefix, beneath.shown(name)])
+                raise Refused("failed", reason=f"the name {shown} is not UTF-8")
+            self._remove(fd, name)
         self._clock.check()
         self._held += len(names)
         if self._held > limits.NAMES_HELD:

@@ -40,6 +40,11 @@ def rm(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
     return {"kind": kind, "count": removal.count}
 
 
+def remove_entry(fd: int, name: str, clock: Clock) -> None:
+    """Remove the entry ``name`` of the directory ``fd``, whatever it is. Raises OSError and Refused."""
+    _Removal(clock, unlock=True).entry(fd, name)
+
+
 class _Removal:
     """``count``: the entries that were removed."""
 
