@@ -22,7 +22,7 @@ from weakincentives.prompt.protocols import ToolSuiteSection, WorkspaceSectionPr
 from weakincentives.runtime import InProcessDispatcher, Session, ToolInvoked
 
 import podbot
-from podbot.integrations.weakincentives import PodbotSection
+from podbot.integrations.weakincentives import PodbotFilesystem, PodbotSection, PodbotWorkspaceSection
 from podbot.sections import HostMount
 from podbot.suites import (
     PodmanSandboxConfig,
@@ -234,15 +234,25 @@ def test_the_block_of_the_page(config: PodmanSandboxConfig) -> None:
     assert not containers()
 
 
-def test_the_filesystem_of_a_prompt_is_the_workspaces(session: Session, section: PodbotSection) -> None:
+def test_a_section_has_no_filesystem_for_its_prompt(section: PodbotSection) -> None:
+    """The library's adapters would start their agents in the working directory of the program."""
+    prompt = prompt_of(section)
+    assert prompt.filesystem() is None
+    with prompt.resources:
+        assert prompt.resources.get_optional(Filesystem) is None
+
+
+def test_the_filesystem_of_a_prompt_is_the_workspaces(session: Session, config: PodmanSandboxConfig) -> None:
+    section = PodbotWorkspaceSection(session=session, config=config)
     prompt = prompt_of(section)
     assert isinstance(section, WorkspaceSectionProtocol)
     assert isinstance(section.filesystem, Filesystem)
     assert not isinstance(section.filesystem, SnapshotableFilesystem), "the library would restore it"
     assert section.workspace.state is None, "reading it starts nothing"
-    assert prompt.filesystem() is section.filesystem
-    with prompt.resources:
-        assert prompt.resources.get(Filesystem) is section.filesystem
+    assert isinstance(section.clone(session=Session()), PodbotWorkspaceSection)
+    with section, prompt.resources:
+        assert isinstance(prompt.filesystem(), PodbotFilesystem)
+        assert isinstance(prompt.resources.get(Filesystem), PodbotFilesystem)
         Scripted([("write_file", {"file_path": "b", "content": "2"})]).evaluate(prompt, session=session)
         found = section.filesystem.read("b")
         assert found == ReadResult("2", "b", 1, 0, 1, False)
@@ -263,7 +273,7 @@ def test_with_snapshots_the_files_are_restored_after_a_tool_that_failed(
     names["evaluated"](model, prompt_of(section), section, session)
     assert [done for done, _ in model.said] == [True, False]
     assert [entry.path for entry in section.files.ls().entries] == ["a", "b", "src"]
-    assert section.filesystem.read("src/add.py").total_lines == 2
+    assert section.files.read(("src", "add.py")).total_lines == 2
 
 
 def test_the_same_tools_without_isolation(session: Session, config: PodmanSandboxConfig, tmp_path: Path) -> None:

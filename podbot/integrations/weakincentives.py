@@ -14,9 +14,9 @@ from podbot.errors import ExtraUnusable
 
 if TYPE_CHECKING:
     from podbot.integrations.weakincentives_filesystem import PodbotFilesystem, PodbotSnapshotFilesystem
-    from podbot.integrations.weakincentives_section import PodbotSection
+    from podbot.integrations.weakincentives_section import PodbotSection, PodbotWorkspaceSection
 
-__all__ = ["PodbotFilesystem", "PodbotSection", "PodbotSnapshotFilesystem"]
+__all__ = ["PodbotFilesystem", "PodbotSection", "PodbotSnapshotFilesystem", "PodbotWorkspaceSection"]
 
 
 EXTRA = "weakincentives"
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> object:
     check_library()
     from podbot.integrations import weakincentives_filesystem, weakincentives_section
 
-    home = weakincentives_section if name == "PodbotSection" else weakincentives_filesystem
+    home = weakincentives_section if name.endswith("Section") else weakincentives_filesystem
     return getattr(home, name)
 
 

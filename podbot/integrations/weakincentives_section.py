@@ -71,7 +71,6 @@ class PodbotSection(Section[_NoParams]):
             clock=config.clock,
         )
         self._suite = self.workspace.suite()
-        self._filesystem = PodbotFilesystem(self.workspace.filesystem)
         self._watch()
         super().__init__(
             title=title,
@@ -96,18 +95,9 @@ class PodbotSection(Section[_NoParams]):
         """The files of the workspace, as its tools use them. Reading it starts nothing."""
         return self.workspace.files
 
-    @property
-    def filesystem(self) -> PodbotFilesystem:
-        """The library's Filesystem of the workspace, which is also the prompt's. Reading it starts nothing."""
-        return self._filesystem
-
     def snapshots(self, store: SnapshotStore | None = None) -> PodbotSnapshotFilesystem:
         """One with snapshots, to bind as the prompt's. ``store``: see SnapshotFilesystem; close what this returns."""
         return PodbotSnapshotFilesystem(SnapshotFilesystem(self.workspace.files, store))
-
-    def resources(self) -> ResourceRegistry:
-        """The filesystem, for the library's policies, feedback, and the context of tools."""
-        return ResourceRegistry.build({Filesystem: self._filesystem})
 
     def render_body(self, params: Any, **_: Any) -> str:
         """What the workspace is, the parameters of its tools, and its mounts."""
@@ -115,7 +105,7 @@ class PodbotSection(Section[_NoParams]):
         text = f"{self._config.text}\n\n{parameter_guide(self._suite.tools)}"
         return with_mounts(text, self.workspace.plan.previews)
 
-    def clone(self, **kwargs: Any) -> PodbotSection:
+    def clone(self, **kwargs: Any) -> Self:
         """The same section for another ``session``, with a container and files of its own, which are never kept: the
         session may have the id by which this section's kept files are found.
 
@@ -129,7 +119,7 @@ class PodbotSection(Section[_NoParams]):
         config = self._config
         if isinstance(config, PodmanSandboxConfig):
             config = dataclasses.replace(config, keep=False)
-        return PodbotSection(session=session, config=config, emit=self._emit, key=self.key, title=self.title)
+        return type(self)(session=session, config=config, emit=self._emit, key=self.key, title=self.title)
 
     def cleanup(self) -> None:
         """End the workspace and remove its files, unless they are to be kept. Twice is once."""
@@ -158,6 +148,23 @@ class PodbotSection(Section[_NoParams]):
             self._filled = True
             self._session[VirtualFileSystem].seed(VirtualFileSystem.of(self.workspace.plan))
         self._states.seed(state)
+
+
+class PodbotWorkspaceSection(PodbotSection):
+    """A PodbotSection whose files are the prompt's ``Filesystem`` as well.
+
+    The library's adapters for agents then make no temporary directory for their agent: give them a ``cwd``. Without one
+    they start it in the program's own working directory.
+    """
+
+    @property
+    def filesystem(self) -> PodbotFilesystem:
+        """The library's Filesystem of the workspace. Reading it starts nothing."""
+        return PodbotFilesystem(self.workspace.filesystem)
+
+    def resources(self) -> ResourceRegistry:
+        """The filesystem, for the library's policies, feedback, and the context of tools."""
+        return ResourceRegistry.build({Filesystem: self.filesystem})
 
 
 class _Result(ToolResult[Any]):

@@ -59,7 +59,7 @@ def installed() -> bool:
 def test_an_import_without_the_extra_says_so() -> None:
     import podbot.integrations.weakincentives as adapter
 
-    assert dir(adapter) == ["PodbotFilesystem", "PodbotSection", "PodbotSnapshotFilesystem"]
+    assert dir(adapter) == ["PodbotFilesystem", "PodbotSection", "PodbotSnapshotFilesystem", "PodbotWorkspaceSection"]
     with pytest.raises(AttributeError, match="Nothing"):
         adapter.Nothing  # noqa: B018
     if not installed() or sys.version_info < (3, 13):
