@@ -90,6 +90,8 @@ class RandomKills:
             except BaseException as exc:  # noqa: BLE001 - a thread's failure is the test's
                 self._note(Outcome(victim, kind, session.given, problems=[repr(exc)]))
             shutil.rmtree(session.workspace, ignore_errors=True)
+            if os.path.exists(session.workspace):  # with files of another user's inside, of a rootless engine
+                self.world.podman("unshare", "rm", "-rf", session.workspace)
 
     def _note(self, outcome: Outcome) -> Outcome:
         with self.lock:
