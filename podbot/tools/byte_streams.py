@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from typing import Self
 
+from podbot.tools.file_failures import failure
 from podbot.tools.filesystem_port import CHUNK_BYTES
 from podbot.tools.results import Piece
 from podbot.tools.worker_frames import PIECE_BYTES
 
 CLOSED = "I/O operation on closed file"
+WHOLE_BYTES = 64 << 20  # of a file that one call returns; a sandbox could send any number
 ReadPiece = Callable[[int, int], Piece]
 """Called with an offset and a number of bytes."""
 
@@ -73,7 +76,7 @@ class PieceReader(Opened):
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        """See ByteReader."""
+        """See ByteReader. Raises OSError for all of more than 64 MiB, which ``chunks`` reads."""
         self._check()
         data = bytearray()
         while size < 0 or len(data) < size:
@@ -83,6 +86,9 @@ class PieceReader(Opened):
                 raise Replaced(f"{self._path}: another file has taken its place since it was opened; open it again")
             data += piece.data
             self._at += len(piece.data)
+            if size < 0 and len(data) > WHOLE_BYTES:
+                message = f"what is left of {self._path} is larger than {WHOLE_BYTES:,} bytes; use chunks()"
+                raise failure(OSError, errno.EFBIG, message)
             if len(piece.data) < wanted:
                 break
         return bytes(data)
@@ -149,7 +155,7 @@ class StagedWriter(Opened):
         return sum(self.write(chunk) for chunk in chunks)
 
     def close(self) -> None:
-        """See ByteWriter. After an error nothing has changed."""
+        """See ByteWriter. After an error nothing has changed, but a part of what is appended may be there."""
         if self._closed:
             return
         try:
@@ -216,14 +222,28 @@ class LineReader(Opened):
     def readline(self) -> str:
         """See TextReader."""
         self._check()
-        line = self._text.readline()
+        line = self._text.readline(WHOLE_BYTES + 1)
+        if len(line) > WHOLE_BYTES:
+            raise self._too_long("a line")
         self._lines += bool(line)
         return line
 
     def read(self, size: int = -1) -> str:
-        """See TextReader."""
+        """See TextReader. Raises OSError for all of more than 64 Mi characters, as ``readline`` for such a line."""
         self._check()
-        return self._text.read(size)
+        if size >= 0:
+            return self._text.read(size)
+        parts, held = [], 0
+        while part := self._text.read(PIECE_BYTES):
+            parts.append(part)
+            held += len(part)
+            if held > WHOLE_BYTES:
+                raise self._too_long("what is left")
+        return "".join(parts)
+
+    def _too_long(self, what: str) -> Exception:
+        message = f"{what} of {self._path} is longer than {WHOLE_BYTES:,} characters; read fewer at a time"
+        return failure(OSError, errno.EFBIG, message)
 
     def lines(self, *, strip: bool = False) -> Iterator[str]:
         """See TextReader."""

@@ -95,7 +95,7 @@ class Filesystem(Protocol):
         ...
 
     def open_write(self, path: str, *, mode: WriteMode = "overwrite", create_parents: bool = True) -> ByteWriter:
-        """Write a file of any size, piece by piece. It is in its place after ``close``; after an error nothing is."""
+        """Write a file of any size, piece by piece. After ``close`` it is in its place, and not before."""
         ...
 
     def open_text(self, path: str, *, encoding: str = "utf-8") -> TextReader:

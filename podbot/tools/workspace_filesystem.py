@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import get_args
 
 from podbot.errors import FileRefused
-from podbot.tools.byte_streams import LineReader, PieceReader, Replaced, StagedWriter, Staging
+from podbot.tools.byte_streams import WHOLE_BYTES, LineReader, PieceReader, Replaced, StagedWriter, Staging
 from podbot.tools.file_failures import as_os_error, failure
 from podbot.tools.files import Files
 from podbot.tools.filesystem_paths import resolved, shown, to_write
@@ -29,9 +29,9 @@ from podbot.tools.worker_frames import ENTRIES, PIECE_BYTES
 
 READ_LINES = 2000  # of a read without a limit
 MATCHES = 1000  # of a grep without a limit
-WHOLE_BYTES = 64 << 20  # of a file that one call returns
 WRITE_BYTES = 32 << 20  # of a content that one call writes
 MOST_ENTRIES = 100_000  # of a listing, and matches of a glob
+PATH_BYTES = 64 << 20  # of all their paths together, of which a sandbox that lies could send any number
 _TRIES = 3  # of reading a whole file that others replace meanwhile
 _ABSENT = ("missing", "not_a_directory", "link", "denied", "bad_path")
 _Path = tuple[str, ...]
@@ -140,12 +140,16 @@ class WorkspaceFilesystem:
         words = resolved(path)
         prefix = len("/".join(words)) + 1 if words else 0
         found: list[FoundFile] = []
-        after, more = "", True
+        after, more, room = "", True, PATH_BYTES
         try:
             with self._asking(words):
                 while more:
                     page = self._files.glob(pattern, words, after=after)
                     found += [FoundFile(match.path, is_file=True) for match in page.matches]
+                    room -= sum(len(match.path.encode()) for match in page.matches)
+                    if room < 0:
+                        message = f"the paths of the matching files in {shown(words)} are too long together"
+                        raise failure(OSError, errno.EFBIG, message)
                     more = _goes_on(found, page.matches, "matching files", words, truncated=page.truncated)
                     after = found[-1].path[prefix:] if found else ""
         except (FileNotFoundError, NotADirectoryError):
@@ -181,7 +185,10 @@ class WorkspaceFilesystem:
     def write(
         self, path: str, content: str, *, mode: WriteMode = "overwrite", create_parents: bool = True
     ) -> WriteResult:
-        """See Filesystem. The new content is there at once or not at all. Raises ValueError for more than 32 MiB."""
+        """See Filesystem. Raises ValueError for more than 32 MiB.
+
+        A new content is there at once or not at all. After an error, a part of what is appended may be there.
+        """
         return self.write_bytes(path, content.encode("utf-8"), mode=mode, create_parents=create_parents)
 
     def write_bytes(
