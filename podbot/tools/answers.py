@@ -40,6 +40,7 @@ _STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _FACTS = 3  # kind, size, version
 _IDENTITY = 64  # bytes of a text that says which file it is
 _STAMP = 128  # bytes of a text that says which content it has
+_TARGET = 4095  # bytes of what a link leads to, the most that Linux takes
 
 
 class Lie(ValueError):
@@ -175,6 +176,8 @@ def inventory_from(answer: Mapping[str, Any], after: str) -> tuple[tuple[Entry, 
         if len(words) > limits.SEGMENTS or any(len(word.encode()) > limits.NAME_BYTES for word in words):
             raise Lie("a path is too long")
         entry = Entry(words, _kind(kind), _number(size), _number(bits), _text(stamp, _STAMP), _bytes(target))
+        if len(entry.target) > _TARGET or b"\0" in entry.target:
+            raise Lie("no link leads there")
         if entry.bits > 0o777 or bool(entry.target) != (entry.kind == "link"):
             raise Lie("an entry is not valid")
         found.append(entry)
@@ -195,7 +198,7 @@ def placed_from(answer: Mapping[str, Any], path: str) -> FileInfo:
 
 
 def made_from(answer: Mapping[str, Any], path: str) -> FileInfo:
-    """The answer to ``mkdir``. Raises Lie."""
+    """The answer to ``mkdir`` and ``mode``. Raises Lie."""
     info = _info(path, answer.get("facts"))
     if info.kind != "directory":
         raise Lie("what was made is not a directory")

@@ -176,8 +176,8 @@ class Files:
         return self._ask("link", path, {"target": _text(target)}, answers.linked_from)
 
     def set_bits(self, path: Path, bits: int) -> FileInfo:
-        """Set the permissions of a file or a directory."""
-        return self._ask("mode", path, {"bits": bits}, answers.linked_from)
+        """Set the permissions of a directory."""
+        return self._ask("mode", path, {"bits": bits}, answers.made_from)
 
     def inventory(self, *, after: str = "", clear: bool = False) -> tuple[tuple[Entry, ...], bool]:
         """Entries below the root, at most 2,000, and whether there are more. A directory comes before what is in it.

@@ -23,9 +23,9 @@ from podbot.tools.snapshot_store import SnapshotStore, digest_of
 from podbot.tools.worker_frames import PIECE_BYTES
 from podbot.tools.workspace_filesystem import WRITE_BYTES, WorkspaceFilesystem
 
-_MANIFEST_BYTES = 256 << 20
+_MANIFEST_BYTES = 256 << 20  # of the list of what was there, as it is kept
 _TRIES = 3  # of reading a file that changes meanwhile
-_REMOVALS = 1_000_000  # by one restore: a sandbox that lies could name entries for ever
+_UNWANTED = 1_000_000  # entries that one restore removes: a sandbox that lies could name them for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,8 @@ class SnapshotFilesystem(WorkspaceFilesystem):
     """See :class:`~podbot.tools.filesystem_port.SnapshotableFilesystem`. One thread takes or restores at a time.
 
     ``store``: where snapshots are kept; None: one of its own, which :meth:`close` removes. ``files``, ``write_limit``:
-    see WorkspaceFilesystem.
+    see WorkspaceFilesystem. ``reads_all``: read each file at each snapshot and restore. Without it, those with the same
+    stamp are not read: of a mapped file, the kernel notes the first write to a page, and not the next ones.
     """
 
     def __init__(
@@ -61,11 +62,12 @@ class SnapshotFilesystem(WorkspaceFilesystem):
         *,
         limits: SnapshotLimits | None = None,
         write_limit: int = WRITE_BYTES,
+        reads_all: bool = False,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         super().__init__(files, write_limit=write_limit)
         self._limits, self._clock = limits or SnapshotLimits(), clock
-        self._closes = store is None
+        self._reads_all, self._closes = reads_all, store is None
         self._store = SnapshotStore() if store is None else store
         self._known: dict[Path, Kept] = {}  # of the last snapshot: a file with the same stamp is not read again
 
@@ -114,7 +116,7 @@ class SnapshotFilesystem(WorkspaceFilesystem):
 
     def _kept(self) -> dict[Path, Kept]:
         found: dict[Path, Kept] = {}
-        room = self._limits.content_bytes
+        room, list_room = self._limits.content_bytes, _MANIFEST_BYTES
         for number, entry in enumerate(self._inventory("make"), 1):
             if number > self._limits.entries:
                 reason = f"there are more than {self._limits.entries:,} entries"
@@ -126,6 +128,10 @@ class SnapshotFilesystem(WorkspaceFilesystem):
                 kept = Kept(entry.kind, 0, entry.bits, target=entry.target)
             if kept is not None:
                 found[entry.path] = kept
+                list_room -= len(manifest_text({entry.path: kept}))
+                if list_room < 0:  # a restore would refuse it
+                    reason = "the paths of all entries are too long together"
+                    raise SnapshotFailed(operation="make", reason=reason, hint="Remove some.")
         return found
 
     def _inventory(self, operation: str) -> Iterator[Entry]:
@@ -140,7 +146,7 @@ class SnapshotFilesystem(WorkspaceFilesystem):
 
     def _kept_file(self, entry: Entry, room: int) -> Kept | None:
         """None for one that has been removed since."""
-        known = self._known.get(entry.path)
+        known = None if self._reads_all else self._known.get(entry.path)
         is_known = known is not None and entry.stamp and known.stamp == entry.stamp and known.size <= room
         if known is not None and is_known and self._store.has(known.digest, known.size):
             return Kept("file", known.size, entry.bits, known.digest, stamp=entry.stamp)
@@ -161,19 +167,19 @@ class SnapshotFilesystem(WorkspaceFilesystem):
     def _make(self, wanted: dict[Path, Kept]) -> None:
         there: dict[Path, Entry] = {}  # no more than are wanted, however many there are
         removed: Path | None = None
-        removals = 0
+        unwanted = 0
         for entry in self._inventory("restore"):
             path = entry.path
-            if removed is not None and path[: len(removed)] == removed:
-                continue  # with the directory that it was in
-            if _is_in_the_way(entry, wanted.get(path)):
-                removed, removals = path, removals + 1
-                if removals > _REMOVALS:
-                    reason = f"it has more than {_REMOVALS:,} entries too many, of which these are removed"
-                    raise SnapshotFailed(operation="restore", reason=reason, hint="Restore again.")
-                self._remove(path)
-            else:
+            if not _is_in_the_way(entry, wanted.get(path)):
                 there[path] = entry
+                continue
+            unwanted += 1
+            if unwanted > _UNWANTED:
+                reason = f"it has more than {_UNWANTED:,} entries too many, of which these are removed"
+                raise SnapshotFailed(operation="restore", reason=reason, hint="Restore again.")
+            if removed is None or path[: len(removed)] != removed:  # else it went with the directory that it was in
+                removed = path
+                self._remove(path)
         for path, one in wanted.items():
             self._place(path, one, there.get(path))
         for path, one in reversed(wanted.items()):
@@ -197,17 +203,15 @@ class SnapshotFilesystem(WorkspaceFilesystem):
         elif one.kind == "link":
             if entry is None or entry.kind != "link" or entry.target != one.target:
                 self._files.link(path, one.target)
-        elif one.kind == "file":
-            if entry is None or not self._has(path, one, entry):
-                self._put(path, one)
-            elif entry.bits != one.bits:
-                self._files.set_bits(path, one.bits)
+        # A new file also for other permissions: this one may have other names, here or outside.
+        elif one.kind == "file" and (entry is None or entry.bits != one.bits or not self._has(path, one, entry)):
+            self._put(path, one)
 
     def _has(self, path: Path, one: Kept, entry: Entry) -> bool:
         """Whether a file has the content that is wanted."""
         if entry.kind != "file" or entry.size != one.size:
             return False
-        if entry.stamp and entry.stamp == one.stamp:
+        if entry.stamp and entry.stamp == one.stamp and not self._reads_all:
             return True
         try:
             reading = _Reading(self._files, path, one.size)

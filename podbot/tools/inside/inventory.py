@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import heapq
 import os
 import time
 
@@ -11,14 +12,17 @@ from podbot.tools.inside import beneath
 from podbot.tools.inside.finding import Budget
 from podbot.tools.inside.pieces import stamp
 from podbot.tools.inside.refusals import Clock, Refused, refused
-from podbot.tools.inside.removal import allow, remove_entry
+from podbot.tools.inside.removal import allow, allow_root, remove_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
     from typing import Any
 
     Found = Generator[tuple[list[str], int, str], None, None]
+
+_HELD = limits.ENTRIES + 2  # names of one directory: an answer has no more, and the one after it, and ``after``
+_FOREIGN = 1000  # names that are not UTF-8, which are held at once
 
 
 def inventory(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
@@ -29,11 +33,14 @@ def inventory(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
     """
     budget, now = Budget(), time.time_ns()
     after = args["after"].split("/") if args["after"] else []
+    if args["clear"]:
+        allow_root(root)
     try:
         fd = beneath.listable(root)
     except OSError as error:
         raise refused(error) from None
-    entries = _Entries(clock, clear=args["clear"]).below(fd, [], after)
+    walk = _Entries(clock, clear=args["clear"])
+    entries = walk.below(fd, [], after)
     try:
         for path, at, name in entries:
             row = _row("/".join(path), at, name, now)
@@ -42,7 +49,7 @@ def inventory(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
     finally:
         entries.close()
         os.close(fd)
-    return {"entries": budget.found, "truncated": budget.full}
+    return {"entries": budget.found, "truncated": budget.full or walk.is_cut}
 
 
 def _row(path: str, fd: int, name: str, now: int) -> list[Any] | None:
@@ -61,9 +68,11 @@ def _text(data: bytes) -> str:
 
 
 class _Entries:
+    """``is_cut``: whether it ended at a directory of which more names are than are held."""
+
     def __init__(self, clock: Clock, *, clear: bool) -> None:
         self._clock, self._clear = clock, clear
-        self._held = 0
+        self.is_cut = False
 
     def below(self, fd: int, prefix: list[str], after: list[str]) -> Found:
         """The entries of ``fd`` behind ``after``: their paths, and where each is. Raises Refused."""
@@ -75,7 +84,9 @@ class _Entries:
                 yield path, fd, name
             if is_directory:
                 yield from self._inside(fd, path, after[1:] if begins else [])
-        self._held -= len(names)
+                if self.is_cut:
+                    return
+        self.is_cut = len(names) == _HELD
 
     def _inside(self, fd: int, path: list[str], after: list[str]) -> Found:
         if self._clear:
@@ -108,23 +119,26 @@ class _Entries:
             raise refused(error) from None
 
     def _names(self, fd: int, prefix: list[str], first: str) -> list[tuple[str, bool]]:
-        """The names from ``first`` on, sorted, and which are directories."""
-        self._clock.check()
-        names, foreign = [], []
+        """The first names from ``first`` on, sorted, and which are directories."""
+        while True:
+            foreign: list[str] = []
+            names = heapq.nsmallest(_HELD, self._listed(fd, first, foreign))
+            if not foreign:
+                return names
+            for name in foreign:
+                if not self._clear:
+                    shown = "/".join([*prefix, beneath.shown(name)])
+                    raise Refused("failed", reason=f"the name {shown} is not UTF-8")
+                self._remove(fd, name)
+
+    def _listed(self, fd: int, first: str, foreign: list[str]) -> Iterator[tuple[str, bool]]:
+        """The names from ``first`` on. Those that are not UTF-8 are put into ``foreign``, until it is full."""
         with os.scandir(fd) as entries:
             for entry in entries:
+                self._clock.check()
                 if beneath.shown(entry.name) != entry.name:
                     foreign.append(entry.name)
+                    if len(foreign) == _FOREIGN:
+                        return
                 elif entry.name >= first:
-                    names.append((entry.name, entry.is_dir(follow_symlinks=False)))
-        for name in foreign:
-            if not self._clear:
-                shown = "/".join([*prefix, beneath.shown(name)])
-                raise Refused("failed", reason=f"the name {shown} is not UTF-8")
-            self._remove(fd, name)
-        self._clock.check()
-        self._held += len(names)
-        if self._held > limits.NAMES_HELD:
-            raise Refused("too_large", what="names", limit=limits.NAMES_HELD)
-        names.sort()
-        return names
+                    yield entry.name, entry.is_dir(follow_symlinks=False)

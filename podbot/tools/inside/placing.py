@@ -104,22 +104,18 @@ def link(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
 
 
 def mode(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
-    """Set the permissions ``bits`` of a file or a directory."""
+    """Set the permissions ``bits`` of a directory. A file may have another name outside, which would get them, too."""
     del clock
     path = beneath.segments(args["path"])
     with beneath.parent(root, path) as (fd, name):
+        directory = beneath.enter(fd, name, len(path))
         try:
-            file = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
-            try:
-                found = os.fstat(file)
-                if beneath.kind(found) not in ("file", "directory"):
-                    raise Refused("link" if beneath.kind(found) == "link" else "not_a_file", at=len(path))
-                os.chmod(f"/proc/self/fd/{file}", args["bits"] & 0o777)  # such a descriptor has no fchmod
-                return {"facts": beneath.facts(os.fstat(file))}
-            finally:
-                os.close(file)
+            os.chmod(f"/proc/self/fd/{directory}", args["bits"] & 0o777)  # such a descriptor has no fchmod
+            return {"facts": beneath.facts(os.fstat(directory))}
         except OSError as error:
             raise refused(error, at=len(path)) from None
+        finally:
+            os.close(directory)
 
 
 def mkdir(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
