@@ -119,7 +119,7 @@ _FILE = {"file_path": "src/a.py"}
 _TRUE = {"command": ["true"]}
 # The tool, its arguments and the message.
 REFUSED: tuple[tuple[str, dict[str, Any], str], ...] = (
-    ("ls", {"nope": 1}, cannot("the parameters", "nope", "there is no such parameter; there are path")),
+    ("ls", {"nope": 1}, "ls has no parameter 'nope'. It has path."),
     ("read_file", {}, _cannot_be("file_path", "missing", "it is required")),
     ("read_file", {**_FILE, "offset": -1}, cannot("offset", -1, "it is at least 0")),
     ("read_file", {**_FILE, "offset": True}, cannot("offset", True, "it is a whole number")),

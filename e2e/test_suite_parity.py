@@ -158,8 +158,10 @@ def test_the_error_names_the_parameter_for_a_caller_in_python(tools: Tools) -> N
     with pytest.raises(ToolValidationError, match="missing does not exist") as caught:
         tool.run(tool.parse({"file_path": "missing"}))
     assert (caught.value.field, caught.value.value) == ("file_path", "'missing'")
-    with pytest.raises(ToolValidationError, match="there is no such tool; there are ls, read_file"):
+    with pytest.raises(ToolValidationError, match=r"there is no tool 'vi'\. The tools are ls, read_file"):
         tools.workspace.suite().tool("vi")
+    result = tools.workspace.suite().invoke("vi", {})
+    assert (result.success, result.message[:40]) == (False, "there is no tool 'vi'. The tools are ls,")
 
 
 def test_searches_count_what_they_could_not_read(tools: Tools) -> None:

@@ -46,7 +46,7 @@
      +-- ToolError         a tool did not do what was asked               exit 1
      |    +-- FileRefused (ValueError), WorkerLost (RuntimeError),
      |        WorkerUnavailable, WorkspaceDied, WorkspaceClosed, WorkspaceInUse,
-     |        SnapshotFailed (RuntimeError), ToolValidationError (ValueError),
+     |        SnapshotFailed (RuntimeError), ToolValidationError (ValueError; UnknownTool, UnknownParameter),
      |        PromptInvalid (ValueError)
      +-- ExtraUnusable     a package of an extra is missing (ImportError) exit 1
 
@@ -172,6 +172,8 @@ from podbot.errors.tools import (
     SnapshotFailed,
     ToolError,
     ToolValidationError,
+    UnknownParameter,
+    UnknownTool,
     WorkerLost,
     WorkerUnavailable,
     WorkspaceClosed,
@@ -289,6 +291,8 @@ __all__ = [
     "ToolValidationError",
     "TransferFailed",
     "UnknownKey",
+    "UnknownParameter",
+    "UnknownTool",
     "UnsafeConfigFile",
     "UnsafeDirectory",
     "UnsafeStore",

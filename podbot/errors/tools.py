@@ -102,6 +102,31 @@ class ToolValidationError(ToolError, ValueError):
     advice: ClassVar[str] = "{hint}"
 
 
+class UnknownTool(ToolValidationError):
+    """There is no tool of that name. ``value``: the name, shortened; ``limit``: the names that there are."""
+
+    template: ClassVar[str] = "there is no {field} {value}"
+    advice: ClassVar[str] = "The tools are {limit}. {hint}"
+
+    @property
+    def remedy(self) -> str:
+        """See PodbotError."""
+        return super().remedy if self.limit else "There are no tools."
+
+
+class UnknownParameter(ToolValidationError):
+    """A tool has no parameter of that name. ``value``: the name, shortened; ``limit``: the names that it has."""
+
+    tool: str
+    template: ClassVar[str] = "{tool} has no {field} {value}"
+    advice: ClassVar[str] = "It has {limit}. {hint}"
+
+    @property
+    def remedy(self) -> str:
+        """See PodbotError."""
+        return super().remedy if self.limit else "It has none."
+
+
 class PromptInvalid(ToolError, ValueError):
     """A prompt cannot be built or rendered from its sections. ``name``: of the prompt or the section."""
 

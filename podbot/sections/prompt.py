@@ -99,16 +99,16 @@ class Prompt:
     ) -> ToolResult[Any]:
         """Run the tool ``name`` with a JSON object, and dispatch its result on the session's bus.
 
-        Parameters that are not valid are a result without success. Raises ToolValidationError for an unknown tool.
+        An unknown tool, and parameters that are not valid, are a result without success.
         """
-        tool = tool_named(self.tools(), name)
         params = arguments
         try:
+            tool = tool_named(self.tools(), name)
             params = tool.parse(arguments)
             result = tool.run(params, context=self.context(session))
         except ToolValidationError as error:
             result = ToolResult.error(str(error))
-        session.bus.dispatch(ToolInvoked(tool.name, params, result, session.session_id, clock()))
+        session.bus.dispatch(ToolInvoked(name, params, result, session.session_id, clock()))
         return result
 
     def _provided(self, name: str) -> Any:

@@ -123,7 +123,7 @@ class Tool(Generic[_Params, _Value]):
 
     def parse(self, arguments: object) -> _Params:
         """Its parameters from a JSON object. Raises ToolValidationError."""
-        return parsed(self.params_type, arguments)
+        return parsed(self.params_type, arguments, tool=self.name)
 
     def run(self, params: _Params, *, context: ToolContext | None = None) -> ToolResult[_Value]:
         """Check the parameters and run it. Raises ToolValidationError, and TypeError for another tool's parameters."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+from podbot.errors import UnknownTool
 from podbot.shell.types import Shell
-from podbot.tools.contract import AnyTool, Before
+from podbot.tools.contract import AnyTool, Before, ToolContext, ToolResult
 from podbot.tools.file_port import FilePort
 from podbot.tools.file_tools import FileTools
-from podbot.tools.paths import invalid
+from podbot.tools.paths import shown_value
 from podbot.tools.shell_tools import ShellTools
 
 
@@ -43,13 +45,21 @@ class ToolSuite:
         return self._tools
 
     def tool(self, name: str) -> AnyTool:
-        """The tool of that name. Raises ToolValidationError."""
+        """The tool of that name. Raises UnknownTool; see :meth:`invoke` for a name that a model chose."""
         return tool_named(self._tools, name)
+
+    def invoke(self, name: str, arguments: object, *, context: ToolContext | None = None) -> ToolResult[Any]:
+        """Run the tool ``name`` with a JSON object. An unknown name is a result without success, as parameters are."""
+        try:
+            tool = self.tool(name)
+        except UnknownTool as error:
+            return ToolResult.error(str(error))
+        return tool.invoke(arguments, context=context)
 
 
 def tool_named(tools: Iterable[AnyTool], name: object) -> AnyTool:
-    """The tool of that name. Raises ToolValidationError, which lists the names."""
+    """The tool of that name. Raises UnknownTool, which lists the names."""
     known = {tool.name: tool for tool in tools}
     if isinstance(name, str) and name in known:
         return known[name]
-    raise invalid("tool", name, f"there is no such tool; there are {', '.join(known)}")
+    raise UnknownTool(field="tool", value=shown_value(name), limit=", ".join(known))

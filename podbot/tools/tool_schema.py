@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
+from podbot.errors import UnknownParameter
 from podbot.tools.constraints import METADATA, Parameter, Schema
-from podbot.tools.paths import invalid, invalid_as, shown_value
+from podbot.tools.paths import invalid_as, shown_value
 
 _Params = TypeVar("_Params")
 _KNOWN = 200  # characters of the list of known parameters in an error
@@ -39,15 +40,15 @@ def input_schema(params_type: type[Any]) -> Schema:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def parsed(params_type: type[_Params], arguments: object) -> _Params:
-    """The parameters from a JSON object. Raises ToolValidationError."""
+def parsed(params_type: type[_Params], arguments: object, *, tool: str = "the tool") -> _Params:
+    """The parameters of ``tool`` from a JSON object. Raises ToolValidationError."""
     if not isinstance(arguments, Mapping):
         raise invalid_as("the parameters", type(arguments).__name__, "they are a JSON object")
     fields = _parameters(params_type)
     for name in arguments:
         if name not in fields:
             known = ", ".join(fields)[:_KNOWN]
-            raise invalid("the parameters", name, f"there is no such parameter; there are {known}")
+            raise UnknownParameter(field="parameter", value=shown_value(name), limit=known, tool=tool)
     values: dict[str, Any] = {}
     for name, (field, parameter) in fields.items():
         if name in arguments:

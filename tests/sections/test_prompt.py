@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.errors import PromptInvalid, ToolValidationError
+from podbot.errors import PromptInvalid
 from podbot.sections.dispatcher import ToolInvoked
 from podbot.sections.prompt import Prompt
 from podbot.sections.section import MarkdownSection, Section, ShellSection, WorkspaceSection
@@ -167,8 +167,20 @@ def test_invoking_a_tool_changes_the_session() -> None:
     assert not made.invoke("ls", {"path": ".."}, session=session).success
     assert seen[1].params == {"path": ".."}
     assert (len(seen), len(session[Listing].all())) == (2, 1)
-    with pytest.raises(ToolValidationError, match="there is no such tool"):
-        made.invoke("nope", {}, session=session)
+
+
+def test_an_unknown_tool_is_a_result_that_names_the_tools() -> None:
+    session = Session()
+    seen: list[ToolInvoked] = []
+    session.bus.subscribe(ToolInvoked, seen.append)
+    result = prompt(Workspace(tools=suite_tools()[:2])).invoke("bash", {"command": "ls"}, session=session)
+    assert (result.success, result.value) == (False, None)
+    assert result.message == "there is no tool 'bash'. The tools are ls, read_file."
+    assert [(event.name, event.params, event.result) for event in seen] == [("bash", {"command": "ls"}, result)]
+    assert (
+        prompt(Workspace()).invoke("bash", {}, session=session).message
+        == "there is no tool 'bash'. There are no tools."
+    )
 
 
 def test_tools_get_the_session_and_the_workspace() -> None:

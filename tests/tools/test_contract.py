@@ -42,6 +42,8 @@ def test_wrong_parameters_are_an_error_of_run_and_a_result_of_invoke() -> None:
     result = tool().invoke({"file_path": "a", "offset": -1})
     assert (result.success, result.value) == (False, None)
     assert result.message == "offset cannot be -1: it is at least 0"
+    named = tool().invoke({"path": "a"}).message
+    assert named == "read has no parameter 'path'. It has file_path, offset, limit."
     wrong: Any = "a"
     with pytest.raises(TypeError, match="ReadFileParams"):
         tool().run(wrong)

@@ -103,7 +103,7 @@ def test_up_to_the_limit(kind: type[Any], arguments: dict[str, Any]) -> None:
         (params.EvalParams, {"code": "1", "reads": ["a"]}, "reads", "must be empty"),
         (params.EvalParams, {"code": "1", "writes": [{}]}, "writes", "must be empty"),
         (params.EvalParams, {"code": "1", "writes": {}}, "writes", "must be empty"),
-        (params.RemoveParams, {"path": "a", "force": True}, "the parameters", "there are path"),
+        (params.RemoveParams, {"path": "a", "force": True}, "parameter", "path"),
         (params.RemoveParams, ["a"], "the parameters", "JSON object"),
         (params.RemoveParams, None, "the parameters", "JSON object"),
     ],
