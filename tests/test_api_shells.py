@@ -18,6 +18,7 @@ from podbot.errors import (
     InvalidWorkingDirectory,
     MountRefused,
     NotOurs,
+    SandboxClosed,
     SandboxPaused,
     SandboxStopped,
 )
@@ -147,7 +148,7 @@ def test_a_shell_in_a_sandbox_of_its_own(engine: FakeEngine, environ: dict[str, 
         with pytest.raises(PermissionError):
             shell.execute("rm -rf /")
     assert engine.by_name == {}
-    with pytest.raises(ContainerNotFound):
+    with pytest.raises(SandboxClosed, match="Use it inside the block"):
         shell.execute("pwd")
 
 

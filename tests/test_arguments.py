@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import inspect
 import os
 import pickle
@@ -16,7 +18,9 @@ from typing import Any
 import pytest
 
 import podbot
+from podbot.errors import InvalidValue
 from podbot.frozen import Frozen
+from podbot.shell import PodmanShell
 from tests.driver import FakeDriver
 from tests.session.plans import Place, made
 
@@ -337,6 +341,52 @@ def test_a_time_that_stop_cannot_wait_is_refused_before_anything_is_stopped(driv
         f"seconds (argument seconds): {seconds} is not a number of seconds from 0 to 3600. Write 10, the default."
     )
     assert driver.engine.containers(include_stopped=True)
+
+
+@pytest.mark.parametrize(
+    ("block", "written"),
+    [
+        (
+            lambda: podbot.sandbox(None),
+            "sandbox() has no {} before it is entered by a with statement: with podbot.",
+        ),
+        (
+            PodmanShell.open,
+            "PodmanShell.open() has no {} before it is entered by a with statement: with Podm",
+        ),
+        (lambda: podbot.async_sandbox(None), "async_sandbox() has no {} before it is entered by an async with stat"),
+    ],
+)
+def test_a_block_that_was_not_entered_says_what_to_write(block: Callable[[], Any], written: str) -> None:
+    """It was an AttributeError of contextlib's class."""
+    for name in ("run", "shell", "execute"):
+        with pytest.raises(AttributeError, match=f"^{re.escape(written.format(name))}"):
+            getattr(block(), name)
+    made = block()
+    assert not hasattr(made, "_private")
+    assert type(copy.copy(made)) is type(made)
+
+
+def test_a_block_of_the_other_kind_says_what_to_write() -> None:
+    async def entered(block: Any) -> None:
+        async with block:
+            raise AssertionError
+
+    async def awaited() -> None:
+        await podbot.async_sandbox(None)  # type: ignore[misc]
+
+    with pytest.raises(TypeError, match=r"entered by with, not async with\. Write async with podbot\.async_sandbox\("):
+        asyncio.run(entered(podbot.sandbox(None)))
+    with pytest.raises(TypeError, match=r"entered by with, not async with\. .* use box\.shell"):
+        asyncio.run(entered(PodmanShell.open()))
+    with pytest.raises(TypeError, match=r"is not awaited, .* statement: async with podbot\.async_sandbox\("):
+        asyncio.run(awaited())
+
+
+def test_the_logins_name_the_argument_of_the_call(driver: FakeDriver) -> None:
+    for call in (lambda: podbot.login(CONFIG, "gpt", environ={}), lambda: podbot.logout("gpt", environ={})):
+        with pytest.raises(InvalidValue, match=r"^agent \(argument agent\): 'gpt' is not an agent"):
+            call()
 
 
 def test_an_asynchronous_block_says_what_to_write() -> None:

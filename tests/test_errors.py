@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import errno
 import inspect
 import os
 import pickle
@@ -20,6 +21,9 @@ from podbot.cli.options import COMMON
 from podbot.errors import (
     ConfigError,
     ConnectionFailed,
+    ContainerNotFound,
+    CredentialUnreadable,
+    ExecFailed,
     InvalidValue,
     MissingRequired,
     PathError,
@@ -102,6 +106,39 @@ def test_fields_are_attributes_and_a_mapping() -> None:
 def test_a_remedy_follows_the_message() -> None:
     error = MissingRequired(field="image", hint="Run `podbot setup`.")
     assert str(error) == "image is required and not set. Run `podbot setup`."
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        (
+            f"{ExecFailed.NO_DIRECTORY} /nosuch: No such file or directory",
+            "Name a directory that the sandbox has",
+        ),
+        (f"{ExecFailed.NO_ACCOUNT} user ada", "Name one of the sandbox's own /etc/passwd or /etc/group, or a number."),
+        (ExecFailed.NOT_RUNNING, "A session that is kept can be started again."),
+        (ExecFailed.LOST, "Stop the session, which ends them."),
+        (ExecFailed.NOT_STARTED, "The error's field detail has the engine's own words."),
+        ("another", ""),
+    ],
+)
+def test_a_command_that_could_not_be_run_has_a_remedy_by_its_reason(reason: str, remedy: str) -> None:
+    error = ExecFailed(container="c", command="ls", reason=reason)
+    assert error.remedy.startswith(remedy)
+    assert bool(error.remedy) == bool(remedy)
+
+
+def test_a_path_has_a_remedy_by_what_the_system_says() -> None:
+    assert PathError(path="/p", operation="read", reason=os.strerror(errno.EISDIR)).remedy == (
+        "Name a file; this is a directory."
+    )
+    assert CredentialUnreadable(
+        path="/p", operation="read", reason=os.strerror(errno.EACCES), family="codex"
+    ).remedy.startswith("Fix that, or exclude")
+
+
+def test_a_name_that_no_container_has_is_looked_up_by_the_library_s_own_call() -> None:
+    assert str(ContainerNotFound(container="shop")).endswith(" podbot.ps(config) lists the sessions.")
 
 
 def test_unknown_key_with_and_without_a_suggestion() -> None:

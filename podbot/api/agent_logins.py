@@ -39,7 +39,7 @@ def login(
     from podbot.session.login_flow import run_login_flow
 
     environ = environment(environ)
-    checked_own_login(agent)
+    checked_own_login(agent, "argument agent")
     plan = plan_login_flow(config, agent, host_facts(config, LaunchRequest(), environ))
     with open_engine(config, environ=environ, emit=emit) as engine, woken(wake) as waker:
         report_left(engine, environ, emit)
@@ -65,5 +65,5 @@ def logout(agent: str, *, environ: Mapping[str, str] | None = None) -> bool:
     from podbot.launch.login_flow import checked_own_login
     from podbot.management.login_list import remove_login
 
-    checked_own_login(agent)
+    checked_own_login(agent, "argument agent")
     return remove_login(environment(environ), agent)

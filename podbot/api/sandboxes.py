@@ -12,8 +12,9 @@ import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from typing import TYPE_CHECKING, Any, NoReturn, cast, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from podbot.api.blocks import AsyncBlock, Block
 from podbot.api.calls import host_facts, woken
 from podbot.api.engines import NOT_STARTED, driver_of, environment, explained, open_engine, report_left
 from podbot.config.models import AppConfig
@@ -44,7 +45,6 @@ def sandbox(
 def sandbox(
     config: AppConfig, request: LaunchRequest, /, *, environ: Mapping[str, str] | None = None, emit: Emit | None = None
 ) -> AbstractContextManager[Sandbox]: ...
-@contextlib.contextmanager
 def sandbox(
     workspace: AppConfig | str | os.PathLike[str] | None,
     request: LaunchRequest | None = None,
@@ -54,7 +54,7 @@ def sandbox(
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     emit: Emit | None = None,
-) -> Iterator[Sandbox]:
+) -> AbstractContextManager[Sandbox]:
     """A sandbox without an agent for the block, to run commands in: see :class:`Sandbox`.
 
     ``sandbox(workspace)``: on a directory of this host, which commands may change, with the user's configuration; ``~``
@@ -66,6 +66,25 @@ def sandbox(
     At the end of the block it is removed, or kept as by ``run``. Raises ConfigError before anything is created, then
     ContainerError, SessionError, FilesystemError, GitHubError and CloneError subclasses.
     """
+    return Block(
+        _running(workspace, request, network=network, overrides=overrides, environ=environ, emit=emit),
+        call="sandbox()",
+        written="with podbot.sandbox(…) as box:",
+        instead="Write async with podbot.async_sandbox(…) as box:",
+    )
+
+
+@contextlib.contextmanager
+def _running(
+    workspace: AppConfig | str | os.PathLike[str] | None,
+    request: LaunchRequest | None,
+    *,
+    network: str | None,
+    overrides: Mapping[str, Any] | None,
+    environ: Mapping[str, str] | None,
+    emit: Emit | None,
+) -> Iterator[Sandbox]:
+    """The sandbox of :func:`sandbox`."""
     from podbot.api import killed_helper
     from podbot.launch.plan import plan_sandbox
     from podbot.session.kill_watcher import HelperProgram
@@ -155,28 +174,11 @@ def async_sandbox(
     When the task is cancelled, the sandbox is removed before the block ends. ``emit`` is called from another thread.
     """
     asked: Any = sandbox  # mypy takes each of its two forms for itself
-    return _AsyncBlock(
-        _opened(asked(workspace, request, network=network, overrides=overrides, environ=environ, emit=emit))
+    return AsyncBlock(
+        _opened(asked(workspace, request, network=network, overrides=overrides, environ=environ, emit=emit)),
+        call="async_sandbox()",
+        written="async with podbot.async_sandbox(…) as box:",
     )
-
-
-class _AsyncBlock(AbstractAsyncContextManager["AsyncSandbox"]):
-    """What :func:`async_sandbox` returns, which says what to write if the block is not asynchronous."""
-
-    def __init__(self, block: AbstractAsyncContextManager[AsyncSandbox]) -> None:
-        self._block = block
-
-    async def __aenter__(self) -> AsyncSandbox:
-        return await self._block.__aenter__()
-
-    async def __aexit__(self, *raised: object) -> bool | None:
-        return await self._block.__aexit__(*cast("Any", raised))
-
-    def __enter__(self) -> NoReturn:
-        raise TypeError("async_sandbox() is entered in an async function. Write async with podbot.async_sandbox(…).")
-
-    def __exit__(self, *_: object) -> None:
-        """Only with it Python calls __enter__."""
 
 
 @contextlib.asynccontextmanager

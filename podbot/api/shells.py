@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from podbot.api.blocks import Block
 from podbot.api.engines import driver_of, environment, open_engine
 from podbot.config.models import AppConfig
 from podbot.events import Emit, ignore
@@ -68,7 +70,6 @@ def open_shell(
     )
 
 
-@contextlib.contextmanager
 def opened_shell(
     what: AppConfig | str | os.PathLike[str] | None,
     request: LaunchRequest | None,
@@ -76,8 +77,26 @@ def opened_shell(
     image: str | None,
     options: Mapping[str, Any],
     shell: Mapping[str, Any],
-) -> Iterator[PodmanShell]:
+) -> AbstractContextManager[PodmanShell]:
     """See :meth:`PodmanShell.open`. ``options``: of :func:`podbot.sandbox`; ``shell``: of ``Sandbox.open_shell``."""
+    return Block(
+        _running(what, request, image=image, options=options, shell=shell),
+        call="PodmanShell.open()",
+        written="with PodmanShell.open(…) as shell:",
+        instead="Write async with podbot.async_sandbox(…) as box: and use box.shell.",
+    )
+
+
+@contextlib.contextmanager
+def _running(
+    what: AppConfig | str | os.PathLike[str] | None,
+    request: LaunchRequest | None,
+    *,
+    image: str | None,
+    options: Mapping[str, Any],
+    shell: Mapping[str, Any],
+) -> Iterator[PodmanShell]:
+    """The shell of :func:`opened_shell`."""
     from podbot.api.sandboxes import check_alone, sandbox
     from podbot.launch.types import LaunchRequest
 

@@ -75,7 +75,9 @@ def logout(g: Globals, *, agent: str) -> int:
     from podbot.api import agent_logins as api
     from podbot.cli.report import Reporter
     from podbot.events import Event
+    from podbot.launch.login_flow import checked_own_login
 
+    checked_own_login(agent)
     if not api.logout(agent):
         hint = "`podbot login --list` shows the logins that there are."
         raise UsageError(command="podbot logout", reason=f"podbot keeps no login of {agent}", hint=hint)

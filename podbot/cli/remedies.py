@@ -118,6 +118,10 @@ _OPTIONS: Final = (
         re.compile(r"Clone (https?://\S+?/([\w.-]+?)(?:\.git)?/?) yourself, and name its directory .+"),
         r"Clone it yourself, `git clone \1 ./\2`, and name its directory with `-w ./\2` in place of the repository.",
     ),
+    (
+        re.compile(r"or, if you chose the path yourself, pass LaunchRequest\(trusted_workspace=True\)"),
+        "or name it on the command line (`--workspace PATH`)",
+    ),
     (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
     (re.compile(r"Leave the allowed hosts out"), "Leave `--allow` out"),
     (re.compile(r"A single file is copied into a session"), r"\g<0> (`podbot cp`)"),
@@ -153,27 +157,6 @@ _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
         "`podbot stop {container}` ends them; `podbot start {container}` then starts a kept session."
     ),
     (errors.ExecFailed, errors.ExecFailed.NOT_STARTED): _OWN_WORDS,
-}
-# Remedies for ExecFailed, by the beginning of its reason.
-_BY_BEGINNING: Final = {
-    errors.ExecFailed.NO_ACCOUNT: "Name one of the sandbox's own /etc/passwd or /etc/group, or a number.",
-    errors.ExecFailed.NO_DIRECTORY: "Name a directory that the sandbox has, as an absolute path.",
-}
-# Remedies for PathError, by the system's error text, which is its reason.
-_BY_FAULT: Final = {
-    os.strerror(number): text
-    for number, text in {
-        errno.ENOENT: "Check the path: it, or a directory that it lies in, does not exist.",
-        errno.ENOTDIR: "Check the path: something in it is a file and no directory.",
-        errno.EISDIR: "Name a file; this is a directory.",
-        errno.EACCES: "Choose another path, or have its owner give you access.",
-        errno.EPERM: "Choose another path, or have its owner give you access.",
-        errno.EROFS: "Choose a path on a file system that can be written to.",
-        errno.ENOSPC: "Make room on that file system, or choose a path on another one.",
-        errno.EDQUOT: "Make room within your quota, or choose a path on another file system.",
-        errno.ELOOP: "Name the place itself: this path leads through a link that podbot does not follow.",
-        errno.ENAMETOOLONG: "Choose a shorter path.",
-    }.items()
 }
 # These say in their hint what to do, which is better than the text above.
 _HINT_WINS: Final = (errors.CommandSurvived, errors.CreateFailed, errors.StartFailed, errors.UsageError)
@@ -215,14 +198,12 @@ def _by_its_state(exc: PodbotError) -> str:
 
 
 def _by_its_reason(exc: PodbotError) -> str:
-    if isinstance(exc, errors.ExecFailed):
-        return next((text for beginning, text in _BY_BEGINNING.items() if exc.reason.startswith(beginning)), "")
     if type(exc) is not errors.PathError:  # its subclasses have advice
         return ""
     parent = os.path.dirname(os.path.abspath(exc.path)) if "\0" not in exc.path else ""
     if exc.reason == os.strerror(errno.ENOENT) and exc.operation.startswith("write") and os.path.isdir(parent):
         return f"No file can be made in {parent}: choose another directory."
-    return _BY_FAULT.get(exc.reason, "")
+    return ""
 
 
 def _another_image(exc: errors.ImageNotFound) -> str:

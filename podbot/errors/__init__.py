@@ -13,7 +13,7 @@
      |    |   ServiceStartFailed, CreateFailed, NameTaken, NetworkNotFound, StartFailed, PortUnusable,
      |    |   StopFailed, RemoveFailed, ExecFailed, UploadFailed,
      |    |   ImageNotFound, ImageNotRemoved, ImageBuildFailed, AgentNotInImage,
-     |    |   ContainerNotFound, NotOurs, SandboxDied, RequestFailed,
+     |    |   ContainerNotFound, SandboxClosed, NotOurs, SandboxDied, RequestFailed,
      |    |   EngineStorageFull, CommandSurvived, MachineNotReady, RepairFailed, NoImageBuilder,
      |    |   SandboxPaused, SandboxStopped, AmbiguousName, SessionRuns, KernelLimitReached
      +-- FilesystemError   a host file or directory                       exit 1
@@ -112,6 +112,7 @@ from podbot.errors.container import (
     RemoveFailed,
     RepairFailed,
     RequestFailed,
+    SandboxClosed,
     ServiceStartFailed,
     SocketNotFound,
     StartFailed,
@@ -262,6 +263,7 @@ __all__ = [
     "ReportsUnreadable",
     "RepositoryNotFound",
     "RequestFailed",
+    "SandboxClosed",
     "SandboxDied",
     "SandboxPaused",
     "SandboxStopped",

@@ -150,7 +150,16 @@ class ContainerNotFound(ContainerError):
 
     container: str
     template: ClassVar[str] = "there is no container {container}"
-    advice: ClassVar[str] = "Check the name: it is that of a session, or the container's id."
+    advice: ClassVar[str] = (
+        "Check the name: it is that of a session, or the container's id. podbot.ps(config) lists the sessions."
+    )
+
+
+class SandboxClosed(ContainerNotFound):
+    """A sandbox was used after its block."""
+
+    template: ClassVar[str] = "the sandbox {container} is closed, because its with block has ended"
+    advice: ClassVar[str] = "Use it inside the block."
 
 
 class NotOurs(ContainerError):
@@ -268,6 +277,21 @@ class ExecFailed(ContainerError):
     reason: str
     detail: str = ""
     template: ClassVar[str] = "could not run {command} in {container}: {reason}"
+
+    @property
+    def remedy(self) -> str:
+        """See PodbotError."""
+        return next((text for beginning, text in _OF_EXEC.items() if self.reason.startswith(beginning)), "")
+
+
+# The remedies of ExecFailed, by the beginning of its reason.
+_OF_EXEC = {
+    ExecFailed.NOT_RUNNING: "A session that is kept can be started again.",
+    ExecFailed.LOST: "Stop the session, which ends them. One that is kept can then be started again.",
+    ExecFailed.NO_ACCOUNT: "Name one of the sandbox's own /etc/passwd or /etc/group, or a number.",
+    ExecFailed.NO_DIRECTORY: "Name a directory that the sandbox has, as an absolute path.",
+    ExecFailed.NOT_STARTED: "The error's field detail has the engine's own words.",
+}
 
 
 class UploadFailed(ContainerError):

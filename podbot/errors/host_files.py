@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from typing import ClassVar
 
 from podbot.errors.base import PodbotError
+
+# The remedies of PathError, by the system's error text, which is its reason.
+_BY_FAULT = {
+    os.strerror(number): text
+    for number, text in {
+        errno.ENOENT: "Check the path: it, or a directory that it lies in, does not exist.",
+        errno.ENOTDIR: "Check the path: something in it is a file and no directory.",
+        errno.EISDIR: "Name a file; this is a directory.",
+        errno.EACCES: "Choose another path, or have its owner give you access.",
+        errno.EPERM: "Choose another path, or have its owner give you access.",
+        errno.EROFS: "Choose a path on a file system that can be written to.",
+        errno.ENOSPC: "Make room on that file system, or choose a path on another one.",
+        errno.EDQUOT: "Make room within your quota, or choose a path on another file system.",
+        errno.ELOOP: "Name the place itself: this path leads through a link that podbot does not follow.",
+        errno.ENAMETOOLONG: "Choose a shorter path.",
+    }.items()
+}
 
 
 class FilesystemError(PodbotError):
@@ -18,6 +37,11 @@ class PathError(FilesystemError):
     operation: str
     reason: str
     template: ClassVar[str] = "cannot {operation} {path}: {reason}"
+
+    @property
+    def remedy(self) -> str:
+        """See PodbotError."""
+        return super().remedy or _BY_FAULT.get(self.reason, "")
 
 
 class CredentialUnreadable(PathError):

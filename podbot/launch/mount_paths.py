@@ -64,11 +64,13 @@ def checked_source(
     *,
     follow_links: bool | None = None,
     another: str = _ANOTHER,
+    outside: str = _ROOTS,
 ) -> str:
     """The path to mount. Raises MountRefused, with a remedy.
 
     It must be inside one of ``roots``. ``follow_links``: whether the operator allows a link that leads out of its
-    repository; None: there is no option for that here. ``another``: what to do about a directory that is refused.
+    repository; None: there is no option for that here. ``another``: what to do about a directory that is refused;
+    ``outside``: about one that is in none of ``roots``.
     """
     path = found.resolved
     reason = unshowable(found.given) or unshowable(path) or _not_a_directory(found)
@@ -81,7 +83,7 @@ def checked_source(
         meant = "its target" if link.leads_to == path else "this directory"
         hint = f"An agent could have made that link. If you mean {meant}, write {path}{option}."
     if reason is None and not any(root.kind == "directory" and within(path, root.resolved) for root in roots):
-        reason, hint = "it is not inside any of workspace.allowed_roots", _ROOTS
+        reason, hint = "it is not inside any of workspace.allowed_roots", outside
     if reason is not None:
         text = shown(path)
         if found.kind == "missing" and (plain := _without_secret(found.given)) != found.given:

@@ -23,6 +23,10 @@ _PROTECTED = (
     "inside, git's configuration and hooks are read-only (workspace.guard = protect): `git config`, `git push -u` and"
     " tools that install hooks fail there"
 )
+_OUTSIDE = (
+    "Add it or a parent of it to workspace.allowed_roots; or, if you chose the path yourself, pass"
+    " LaunchRequest(trusted_workspace=True)."
+)
 _NOTHING = "workspace.guard = protect has nothing to protect: the workspace has no git directory that podbot mounts"
 
 
@@ -152,7 +156,7 @@ def _workspace(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> t
     roots = list(facts.allowed_roots)
     if request.trusted_workspace:
         roots.append(found)
-    source = checked_source(found, origin, roots, facts, follow_links=request.follow_links)
+    source = checked_source(found, origin, roots, facts, follow_links=request.follow_links, outside=_OUTSIDE)
     mount = Mount(source, workspace_target(config, source), config.workspace.read_only)
     return mount, config.workspace.container_path == SAME_PATH
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import threading
 import time
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from podbot.engine.port import Engine
-from podbot.errors import ContainerError, ContainerNotFound, InvalidValue
+from podbot.errors import ContainerError, ContainerNotFound, InvalidValue, SandboxClosed
 from podbot.exec_spec import ExecSpec, is_argument, is_env_name
 from podbot.execution.capture import Kept, StartTimer, run_fed
 from podbot.execution.result import BytesResult, ExecutionResult
@@ -117,8 +118,8 @@ class Sandbox:
         seconds, after which its process group is terminated (TERM, 2 s, KILL). ``input``: the whole of its stdin; None
         means an empty stdin. ``env``: additional variables. ``cwd``: a directory inside; None means the workspace.
 
-        Raises InvalidValue, ContainerNotFound, ExecFailed, EngineGone, EngineStorageFull, SandboxDied, and
-        CommandSurvived when the command could not be terminated after its timeout.
+        Raises InvalidValue, SandboxClosed after the block, ContainerNotFound, ExecFailed, EngineGone,
+        EngineStorageFull, SandboxDied, and CommandSurvived when the command could not be terminated after its timeout.
         """
         out, err = (Kept(OUTPUT_LIMIT), Kept(OUTPUT_LIMIT)) if capture else (None, None)
         ended = self._ended(command, out, err, timeout=timeout, input=input, env=env, cwd=cwd)
@@ -153,7 +154,10 @@ class Sandbox:
         words = _checked(command, timeout, {} if env is None else env, cwd)
         if not isinstance(input, (str, bytes, bytearray, memoryview, None.__class__)):
             raise InvalidValue(
-                field="input", origin="the caller", reason=f"{shortened(input)} is neither text nor bytes"
+                field="input",
+                origin="the caller",
+                reason=f"{shortened(input)} is neither text nor bytes",
+                hint=_HINTS["input"],
             )
         data = input.encode() if isinstance(input, str) else input
         spec = ExecSpec(command=words, workdir=cwd, env=dict(env or {}), stdin=data is not None)
@@ -201,10 +205,10 @@ class Sandbox:
 
     @contextlib.contextmanager
     def _call(self) -> Iterator[None]:
-        """A call in progress, for which :meth:`close` waits. Raises ContainerNotFound once the sandbox is closed."""
+        """A call in progress, for which :meth:`close` waits. Raises SandboxClosed once the sandbox is closed."""
         with self._changed:
             if self._over:
-                raise ContainerNotFound(container=self.name)
+                raise SandboxClosed(container=self.name)
             self._calls += 1
         try:
             yield
@@ -291,17 +295,17 @@ class Sandbox:
         return made
 
     def _add(self, made: _Closable, to: list[_Closable]) -> None:
-        """Close it with the sandbox; at once, if that has been closed meanwhile. Raises ContainerNotFound then."""
+        """Close it with the sandbox; at once, if that has been closed meanwhile. Raises SandboxClosed then."""
         with self._changed:
             if not self._over:
                 to.append(made)
                 return
         made.close()
-        raise ContainerNotFound(container=self.name)
+        raise SandboxClosed(container=self.name)
 
     def _engine_of_its_own(self) -> Engine:
         if self._over:
-            raise ContainerNotFound(container=self.name)
+            raise SandboxClosed(container=self.name)
         return self._connect()
 
     def is_running(self) -> bool:
@@ -335,6 +339,9 @@ def _is_mapping(value: object) -> bool:
 _HINTS = {
     "command": 'Pass a list, such as ["ls", "-l"]; a shell is ["sh", "-c", "…"].',
     "env": 'Pass a mapping of texts, such as {"NAME": "value"}.',
+    "timeout": "Pass a number, such as 10; None is no limit.",
+    "input": 'Pass a text, or bytes such as b"text".',
+    "cwd": 'Pass the path of a directory inside, such as "/tmp".',
 }
 
 
@@ -355,6 +362,8 @@ def _checked(command: Sequence[str], timeout: float | None, env: Mapping[str, st
     elif cwd is not None and not is_argument(cwd):
         field, reason = "cwd", f"{shortened(cwd)} {_NO_ARGUMENT}"
     if field:
-        hint = _HINTS.get(field, "")
+        hint = _HINTS[field]
+        if field == "timeout" and re.fullmatch(r"'[0-9]{1,9}(\.[0-9]{1,9})?'", repr(timeout)):
+            hint = f"Write {timeout}, without quotes."
         raise InvalidValue(field=field, origin="the caller", reason=reason[:200], hint=hint)
     return tuple(command)

@@ -20,9 +20,9 @@ from podbot.shell.validator import CommandValidator
 class HostShell(CommandShell):
     """A :class:`~podbot.shell.types.JobShell` whose commands run as processes of this user. Run only trusted commands.
 
-    ``root``: an existing directory. A child process of podbot runs the commands; ``close`` terminates it and all
-    commands and jobs. ``validator``: prevents accidents, ``CommandValidator()`` by default. Raises PathError if
-    ``root`` is not a directory.
+    ``root``: an existing directory; ``~`` is the home directory. A child process of podbot runs the commands;
+    ``close`` terminates it and all commands and jobs. ``validator``: prevents accidents, ``CommandValidator()`` by
+    default. Raises PathError if ``root`` is not a directory.
     """
 
     def __init__(
@@ -32,9 +32,11 @@ class HostShell(CommandShell):
         limits: ShellLimits | None = None,
         validator: CommandValidator | None = CommandValidator(),  # noqa: B008 - it has no state
     ) -> None:
-        path = os.path.realpath(root)
-        if not os.path.isdir(path):
-            raise PathError(path=path, operation="use as a shell's root", reason="it is not a directory")
+        path = os.path.realpath(os.path.expanduser(root))
+        try:
+            os.close(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_PATH))
+        except OSError as exc:
+            raise PathError(path=path, operation="use as a shell's root", reason=os.strerror(exc.errno or 0)) from exc
         super().__init__(
             Connection(lambda: LocalCommands.start_in(path)),
             name="host",

@@ -35,7 +35,7 @@ class ShellJob:
     def output(self, offset: int = 0, *, stream: StreamName = "stdout", limit: int = 65536) -> JobOutput:
         """See :meth:`Job.output`. The last MiB of each stream is kept."""
         wanted = number_of("limit", limit, 1, 1 << 30)
-        at = asked = number_of("offset", offset, 0, 1 << 62)
+        at = asked = number_of("offset", offset, 0, 1 << 62, "Pass 0, or the next_offset of an earlier output.")
         number = {"stdout": STDOUT, "stderr": STDERR}.get(stream)
         if number is None:
             raise InvalidCommand(field="stream", value=ascii(stream), limit='it is "stdout" or "stderr"')

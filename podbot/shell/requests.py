@@ -172,10 +172,10 @@ def signal_number(number: object) -> int:
     return number_of("number", number, 1, 64)
 
 
-def number_of(field: str, value: object, lowest: int, highest: int) -> int:
+def number_of(field: str, value: object, lowest: int, highest: int, hint: str = "") -> int:
     """A whole number in a range. Raises InvalidCommand."""
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
-        raise _invalid(field, value, f"it goes from {lowest} to {highest}")
+        raise _invalid(field, value, f"it goes from {lowest} to {highest}", hint)
     return value
 
 

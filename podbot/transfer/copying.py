@@ -26,6 +26,7 @@ from podbot.transfer.tar_reader import BadArchive, TarReader
 
 # Prints d for a directory, f for anything else that is there, and n for nothing.
 _LOOK = 'if [ -d "$1" ]; then echo d; elif [ -e "$1" ] || [ -h "$1" ]; then echo f; else echo n; fi'
+_MAKE = "Make it in the sandbox first."
 _SAID = 4096  # bytes of what tar prints that are kept
 _NO_TAR = 127
 _CHANGED = 1  # GNU tar: a file changed while it was read; the archive is complete
@@ -112,9 +113,9 @@ def _placed(job: CopyJob, source: str, place: HostPlace, target: Location) -> tu
     if kind == "d":
         return whole, "." if content else os.path.basename(os.path.abspath(source))
     if target.path.endswith("/") or (kind == "f" and place.is_directory):
-        raise CopyFailed(path=target.text, reason="there is no such directory")
+        raise CopyFailed(path=target.text, reason="there is no such directory", hint=_MAKE)
     if kind == "n" and _kind(job, there.directory) != "d":
-        raise CopyFailed(path=target.text, reason=f"there is no directory {there.directory}")
+        raise CopyFailed(path=target.text, reason=f"there is no directory {there.directory}", hint=_MAKE)
     return there.directory, there.name
 
 

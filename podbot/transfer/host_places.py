@@ -47,7 +47,7 @@ def opened_target(path: str, facts: HostFacts) -> Iterator[HostPlace]:
             yield HostPlace(fd, "", is_directory=True)
         return
     if path.endswith("/"):
-        raise CopyFailed(path=path, reason="there is no such directory")
+        raise CopyFailed(path=path, reason="there is no such directory", hint="Make it first, on this host.")
     above, name = os.path.split(place)
     with _opened(path, _checked(path, above, facts)) as fd:
         yield HostPlace(fd, name, is_directory=False)

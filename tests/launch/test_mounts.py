@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.cli.remedies import remedy_of
 from podbot.container_spec import Mount
 from podbot.errors import InvalidValue, MissingRequired, MountRefused
 from podbot.launch.mount_paths import normal_target
@@ -125,7 +126,11 @@ def test_own_places_do_not_read_the_process_environment(monkeypatch: pytest.Monk
 def test_a_path_that_was_not_typed_needs_an_allowed_root() -> None:
     error = refused("/srv/ab", request=UNTYPED, allowed_roots=(directory("/srv/a"),))
     assert "workspace.allowed_roots" in error.reason
-    assert error.hint == "Add it or a parent of it to workspace.allowed_roots."
+    assert error.hint == (
+        "Add it or a parent of it to workspace.allowed_roots; or, if you chose the path yourself, pass"
+        " LaunchRequest(trusted_workspace=True)."
+    )
+    assert remedy_of(error).endswith("allowed_roots; or name it on the command line (`--workspace PATH`).")
     assert error.origin == "config file /home/ann/.config/podbot/config.toml"
     for path in ("/srv/a", "/srv/a/b"):
         assert accepted(path, request=UNTYPED, allowed_roots=(directory("/srv/a"),)).source == path

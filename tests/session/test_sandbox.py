@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podbot.engine.port import Engine
-from podbot.errors import ChannelLost, ContainerNotFound, InvalidValue, NoGuest, SandboxDied
+from podbot.errors import ChannelLost, ContainerNotFound, InvalidValue, NoGuest, SandboxClosed, SandboxDied
 from podbot.execution.capture import Kept, StartTimer
 from podbot.execution.result import ExecutionResult
 from podbot.guest.messages import GuestCommand
@@ -218,10 +218,26 @@ def test_an_input_that_is_neither_text_nor_bytes(engine: FakeEngine, place: Plac
     with opened(engine, place) as box, pytest.raises(InvalidValue) as caught:
         box.run(["cat"], input=given)
     assert caught.value.field == "input"
+    assert caught.value.hint == 'Pass a text, or bytes such as b"text".'
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ("10", "Write 10, without quotes."),
+        ("0.5", "Write 0.5, without quotes."),
+        ("10s", "Pass a number, such as 10; None is no limit."),
+        (-1, "Pass a number, such as 10; None is no limit."),
+    ],
+)
+def test_a_timeout_that_is_no_number_of_seconds(engine: FakeEngine, place: Place, given: Any, hint: str) -> None:
+    with opened(engine, place) as box, pytest.raises(InvalidValue) as caught:
+        box.run(["true"], timeout=given)
+    assert (caught.value.field, caught.value.hint) == ("timeout", hint)
 
 
 def test_invalid_directories(engine: FakeEngine, place: Place) -> None:
-    with opened(engine, place) as box, pytest.raises(InvalidValue, match="NUL"):
+    with opened(engine, place) as box, pytest.raises(InvalidValue, match=r"NUL .* such as \"/tmp\""):
         box.run(["true"], cwd="/a\0b")
 
 
@@ -241,9 +257,13 @@ def test_a_sandbox_that_dies_is_an_error(engine: FakeEngine, place: Place) -> No
 def test_one_that_is_over_runs_nothing(engine: FakeEngine, place: Place) -> None:
     with opened(engine, place) as box:
         box.close()
-        with pytest.raises(ContainerNotFound):
+        with pytest.raises(ContainerNotFound) as caught:
             box.run(["true"])
         assert not box.is_running()
+    assert isinstance(caught.value, SandboxClosed)
+    assert str(caught.value) == (
+        f"the sandbox {SESSION} is closed, because its with block has ended. Use it inside the block."
+    )
 
 
 def test_a_shell_and_its_commands_do_not_wait_for_a_running_command(engine: FakeEngine, place: Place) -> None:

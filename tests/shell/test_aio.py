@@ -242,6 +242,8 @@ def test_jobs(tmp_path: Path) -> None:
                 assert (await found.wait(HANG)).exit_code == 4
                 assert (await job.output(1, limit=2)).data == b"ut"
                 assert (await job.output(stream="stderr")).data == b"err\n"
+                with pytest.raises(ValueError, match=r"offset cannot be -1: .* Pass 0, or the next_offset of an"):
+                    await job.output(-1)
                 with pytest.raises(ValueError, match="job"):
                     await door.job("99")
                 other = await door.start(["sleep", "600"])

@@ -33,8 +33,17 @@ def test_replace_leaks_nothing_of_the_parents(tmp_path: Path, monkeypatch: pytes
 
 
 def test_the_root_is_a_directory(tmp_path: Path) -> None:
-    with pytest.raises(PathError):
-        HostShell(tmp_path / "missing")
+    (tmp_path / "file").touch()
+    for name, remedy in (("missing", "does not exist"), ("file", "is a file and no directory")):
+        with pytest.raises(PathError, match=rf"shell's root {tmp_path}/{name}: .*\. Check the path: .* {remedy}"):
+            HostShell(tmp_path / name)
+
+
+def test_the_root_may_be_below_the_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "shop").mkdir()
+    with HostShell("~/shop") as shell:
+        assert shell.execute("pwd").stdout == f"{tmp_path / 'shop'}\n"
 
 
 def test_accidents_are_blocked_unless_that_is_wanted(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ def test_targets(shop: Path, facts: HostFacts) -> None:
     with opened_target(f"{shop}/new", facts) as place:
         assert (place.name, place.is_directory) == ("new", False)
         assert os.path.samestat(os.fstat(place.fd), shop.stat())
+    with pytest.raises(CopyFailed, match="Make it first, on this host"), opened_target(f"{shop}/new/", facts):
+        pass
     for path in (f"{shop}/new/", f"{shop}/new/x"):
         with pytest.raises(CopyFailed), opened_target(path, facts):
             pass
