@@ -234,7 +234,7 @@ class _Targets:
 
 def _patterns(texts: object, field: str) -> tuple[PathPattern, ...]:
     if isinstance(texts, str) or not isinstance(texts, Sequence):
-        raise invalid(field, texts, "it is a tuple of patterns")
+        raise invalid(field, texts, "it is a tuple of patterns", 'Write ("*.py",), with a comma behind each.')
     return tuple(PathPattern(text, field) for text in texts)
 
 

@@ -23,6 +23,7 @@ from podbot.errors import (
     WorkspaceDied,
 )
 from podbot.events import Emit, Event, ignore
+from podbot.frozen import shown_argument
 from podbot.sections.host_mounts import MountPlan
 from podbot.sections.host_tree import look_at
 from podbot.sections.mount_plan import plan_mounts
@@ -58,7 +59,8 @@ class LazyWorkspace:
     SessionError, FilesystemError, ContainerError and ToolValidationError. ``clock`` is for the times in the
     state, ``monotonic`` for the limits.
 
-    Raises ToolValidationError for an ``ident``, and for mounts that cannot be copied.
+    Raises ToolValidationError for an ``ident``, and for mounts that cannot be copied; TypeError for a ``backend`` and
+    ``settings`` that are none.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class LazyWorkspace:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        _check(backend, settings)
         self.ident = checked_ident(ident)
         self.name = backend.where(ident)
         self._backend, self._settings, self._keep = backend, settings or WorkspaceSettings(), keep
@@ -295,3 +298,17 @@ class LazyWorkspace:
 
     def _is_idle(self, seconds: float) -> bool:
         return self._calls == 0 and self._monotonic() - self._used >= seconds
+
+
+def _check(backend: object, settings: object) -> None:
+    """Raise TypeError for what is no backend and no settings."""
+    if isinstance(backend, type) or not hasattr(backend, "overlays"):
+        raise TypeError(
+            f"LazyWorkspace(): backend is a podbot.tools.PodmanBackend or LocalBackend, not {shown_argument(backend)}."
+            ' Write LazyWorkspace(PodmanBackend(), ident="a").'
+        )
+    if not isinstance(settings, WorkspaceSettings | None):
+        raise TypeError(
+            f"LazyWorkspace(): settings is a podbot.tools.WorkspaceSettings or None, not {shown_argument(settings)}."
+            ' Write settings=WorkspaceSettings(memory="2g").'
+        )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Self
 
 from podbot.errors import PromptInvalid
 from podbot.events import Emit, ignore
+from podbot.frozen import Frozen
 from podbot.sections.dispatcher import Dispatcher
 from podbot.sections.host_mounts import HostMount, checked_mounts
 from podbot.sections.mount_preview import with_mounts
@@ -18,7 +18,7 @@ from podbot.sections.session_state import Session, Slice
 from podbot.shell.command_shell import CommandShell
 from podbot.suites.backends import LocalBackend, PodmanBackend
 from podbot.suites.lazy_workspace import LazyWorkspace
-from podbot.suites.settings import WorkspaceSettings
+from podbot.suites.settings import WorkspaceSettings, check_roots
 from podbot.suites.state import PodmanWorkspace, UnsafeLocalWorkspace, WorkspaceState
 from podbot.suites.virtual_files import seed_files, track_files
 from podbot.tools.files import Files
@@ -43,8 +43,16 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodmanSandboxConfig:
+class _Config(Frozen):
+    """What both configurations check when they are made."""
+
+    def __post_init__(self) -> None:
+        given = vars(self)
+        checked_mounts(given["mounts"])
+        check_roots(f"{type(self).__name__}()", given["allowed_host_roots"])
+
+
+class PodmanSandboxConfig(_Config):
     """``mounts``, ``base_environment``, ``image`` and the limits: see :class:`WorkspaceSettings`.
 
     ``allowed_host_roots``: directories below which mounts lie. ``keep``: close the section without removing the files,
@@ -63,6 +71,10 @@ class PodmanSandboxConfig:
     clock: Callable[[], datetime] = _now
     accepts_overrides: bool = False
 
+    _elsewhere: ClassVar[Mapping[str, str]] = {
+        name: f"It is a field of WorkspaceSettings, with which LazyWorkspace makes a workspace; here it is {usual}."
+        for name, usual in (("memory", "1g"), ("cpus", "1"), ("pids", "512"))
+    }
     text: ClassVar[str] = PODMAN_TEMPLATE
     state_type: ClassVar[type[PodmanWorkspace]] = PodmanWorkspace
 
@@ -82,8 +94,7 @@ class PodmanSandboxConfig:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnsafeLocalSandboxConfig:
+class UnsafeLocalSandboxConfig(_Config):
     """``workspace_root``: the directory in which workspaces are made; None: a private one in the temporary directory.
 
     The other fields: see :class:`PodmanSandboxConfig`.

@@ -6,9 +6,9 @@ import dataclasses
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
-from podbot.sections.host_mounts import HostMount
+from podbot.frozen import Frozen, field, refuse_text
+from podbot.sections.host_mounts import HostMount, checked_mounts
 from podbot.tools.paths import invalid
 
 LONGEST = 30 * 86400  # seconds of a time limit
@@ -16,8 +16,7 @@ _IDENT = re.compile(r"[a-z0-9][a-z0-9-]{0,47}\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceSettings:
+class WorkspaceSettings(Frozen):
     """``mounts``: copied into the workspace before its first use; ``allowed_host_roots``: directories below which they
     lie.
 
@@ -29,7 +28,7 @@ class WorkspaceSettings:
     Raises ToolValidationError.
     """
 
-    mounts: tuple[HostMount, ...] = ()
+    mounts: Sequence[HostMount] = ()
     allowed_host_roots: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     image: str | None = None
@@ -45,6 +44,8 @@ class WorkspaceSettings:
         return tuple(_below(mount, roots) for mount in self.mounts), tuple(real for _, real in roots)
 
     def __post_init__(self) -> None:
+        checked_mounts(self.mounts)
+        check_roots("WorkspaceSettings()", self.allowed_host_roots)
         for name, value in self.environment.items():
             if not _NAME.match(name) or "\0" in value:
                 raise invalid("environment", name, "a variable has a name of letters, digits and _, and no NUL in it")
@@ -60,6 +61,11 @@ def _below(mount: HostMount, roots: Sequence[tuple[str, str]]) -> HostMount:
         if mount.host_path == given or mount.host_path.startswith(f"{given.rstrip('/')}/"):
             return dataclasses.replace(mount, host_path=real + mount.host_path[len(given) :])
     return mount
+
+
+def check_roots(call: str, roots: object) -> None:
+    """Raise TypeError if ``roots`` is one path, in place of a list of them. ``call``: who takes them."""
+    refuse_text(call, "allowed_host_roots", os.fspath(roots) if isinstance(roots, os.PathLike) else roots)
 
 
 def is_ident(text: str) -> bool:

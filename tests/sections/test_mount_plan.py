@@ -114,6 +114,11 @@ def test_patterns_that_are_not_valid(texts: Any) -> None:
     assert refused(HostMount("src", exclude_glob=texts)).field == "exclude_glob"
 
 
+def test_one_pattern_is_answered_with_the_tuple_to_write() -> None:
+    wrong: Any = "*.py"
+    assert refused(HostMount("src", include_glob=wrong)).remedy == 'Write ("*.py",), with a comma behind each.'
+
+
 @pytest.mark.parametrize(("budget", "fits"), [(59, False), (60, True), (None, True)])
 def test_the_budget(budget: int | None, *, fits: bool) -> None:
     mount = HostMount("src", max_bytes=budget)

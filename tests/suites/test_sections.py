@@ -26,6 +26,8 @@ from podbot.sections import (
 )
 from podbot.sections.host_mounts import MountPlan, PlannedFile
 from podbot.suites import (
+    LazyWorkspace,
+    PodmanBackend,
     PodmanSandboxConfig,
     PodmanSandboxSection,
     PodmanShellSection,
@@ -33,6 +35,7 @@ from podbot.suites import (
     UnsafeLocalSandboxSection,
     UnsafeLocalWorkspace,
     VirtualFileSystem,
+    WorkspaceSettings,
 )
 from podbot.suites.virtual_files import track_files
 from podbot.tools.results import DeleteEntry, EvalResult, WriteFile
@@ -221,3 +224,39 @@ def test_the_slice_is_what_was_copied_written_and_removed(planned: set[str], cha
             session.dispatch(DeleteEntry(path, "directory", 1))
             known = {name: size for name, size in known.items() if name != path and not name.startswith(f"{path}/")}
     assert files_of(session) == sorted(known.items())
+
+
+@pytest.mark.parametrize("kind", [PodmanSandboxConfig, UnsafeLocalSandboxConfig, WorkspaceSettings])
+@pytest.mark.parametrize("given", ["/srv", Path("/srv")])
+def test_one_path_is_no_list_of_allowed_roots(kind: Any, given: Any) -> None:
+    """Each character of it was a root."""
+    with pytest.raises(TypeError, match=rf"^{kind.__name__}\(\): allowed_host_roots is a list .* Write \[\"/srv\"\]\."):
+        kind(allowed_host_roots=given)
+
+
+@pytest.mark.parametrize("kind", [PodmanSandboxConfig, UnsafeLocalSandboxConfig, WorkspaceSettings])
+def test_mounts_are_checked_when_the_settings_are_made(kind: Any) -> None:
+    with pytest.raises(TypeError, match=r"mounts is a list of podbot\.tools\.HostMount\. Write \[HostMount\("):
+        kind(mounts="/srv/data")
+
+
+def test_a_field_that_a_configuration_does_not_have_is_answered_with_where_it_is() -> None:
+    wrong: Any = {"memory": "2g"}
+    with pytest.raises(TypeError, match=r"^PodmanSandboxConfig has no field memory\. It is a field of Workspace"):
+        PodmanSandboxConfig(**wrong)
+    assert WorkspaceSettings(**wrong).memory == "2g"
+    with pytest.raises(TypeError, match=r"^UnsafeLocalSandboxConfig has no field memory\. Its fields are mounts, "):
+        UnsafeLocalSandboxConfig(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("backend", "settings", "said"),
+    [
+        ("podman", None, r"backend is a podbot\.tools\.PodmanBackend or LocalBackend, not 'podman'\. Write LazyW"),
+        (PodmanBackend, None, r"backend is .*, not a type\. Write LazyWorkspace\(PodmanBackend\(\), ident="),
+        (PodmanBackend(), PodmanSandboxConfig(), r"settings is .*, not a PodmanSandboxConfig\. Write settings=Work"),
+    ],
+)
+def test_a_workspace_says_what_it_is_made_of(backend: Any, settings: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=rf"^LazyWorkspace\(\): {said}"):
+        LazyWorkspace(backend, ident="a", settings=settings)
