@@ -72,15 +72,34 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
         positional = code.co_varnames[: code.co_argcount]
         known = code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]
         for word, value in given.items():
+            if word in positional and word not in known:
+                raise TypeError(f"{name}() takes {word} without its name. Write {name}({word}), with its value.")
             if word not in known:
                 raise TypeError(f"{name}() has no argument {word}. {_instead_of(word, value, known)}".rstrip())
         values: Mapping[str, object] = {**dict(zip(positional, args, strict=False)), **given}
         for parameter, value in values.items():
             _check(f"{name}()", parameter, hints[parameter], value)
+        _check_number(plain, args, values)
         return function(*args, **given)
 
     called.__module__ = "podbot"  # where pickle finds it
     return called
+
+
+def _check_number(function: Any, args: tuple[object, ...], values: Mapping[str, object]) -> None:
+    """Raise TypeError if there are too many ``args``, or ``values`` lacks what has no default."""
+    code, name = function.__code__, function.__name__
+    positional = code.co_varnames[: code.co_argcount]
+    named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    if len(args) > len(positional):
+        first = " and ".join(filter(None, (", ".join(positional[:-1]), *positional[-1:]))) or "nothing"
+        raise TypeError(f"{name}() takes {first} without a name. What follows is named: {', '.join(named)}.")
+    optional = {*positional[len(positional) - len(function.__defaults__ or ()) :], *(function.__kwdefaults__ or ())}
+    for parameter in (*positional, *named):
+        if parameter not in optional and parameter not in values:
+            every = ", ".join((*positional, *named))
+            hint = _to_make(_hints(function)[parameter], None) or f"It takes {every}."
+            raise TypeError(f"{name}() needs {parameter}. {hint}")
 
 
 def _plain(function: Any) -> Any:
@@ -202,14 +221,18 @@ def _may_be_secret(expected: Any) -> bool:
 
 def _hint(name: str, expected: Any, value: object) -> str:
     """What to write for ``value``; empty if the description says it."""
+    kinds = [getattr(get_origin(one) or one, "__name__", "") for one in _alternatives(expected)]
+    return _to_make(expected, value) or _example(name, kinds, value)
+
+
+def _to_make(expected: Any, value: object) -> str:
+    """What to write for a directory, or to make a value of a class of podbot's; empty for other kinds."""
     if any(get_origin(one) is os.PathLike for one in _alternatives(expected)):
         return 'Write the directory, such as "~/src/shop".'
     kinds = [getattr(get_origin(one) or one, "__name__", "") for one in _alternatives(expected)]
     special = {"LoadOptions": _options_for, "LaunchRequest": _request_for, "ExecSpec": _command_for}
     found = next((kind for kind in kinds if kind in _INSTEAD), "")
-    return (
-        (special[found](value) if found in special else "") or _INSTEAD.get(found, "") or _example(name, kinds, value)
-    )
+    return (special[found](value) if found in special else "") or _INSTEAD.get(found, "")
 
 
 def _example(name: str, kinds: list[str], value: object) -> str:

@@ -187,6 +187,30 @@ def test_every_function_refuses_a_value_of_no_type_that_it_takes(
                 ' Write the directory, such as "~/src/shop".'
             ),
         ),
+        (
+            lambda: podbot.run(CONFIG),  # type: ignore[call-arg]
+            "run() needs request. Write podbot.LaunchRequest(words=(…), …).",
+        ),
+        (
+            lambda: podbot.run(request=REQUEST),  # type: ignore[call-arg]
+            "run() needs config. Write podbot.load_config(podbot.LoadOptions(environ=os.environ)).",
+        ),
+        (
+            podbot.sandbox,
+            'sandbox() needs workspace. Write the directory, such as "~/src/shop".',
+        ),
+        (
+            lambda: podbot.sandbox(workspace="~/src/shop"),  # type: ignore[call-overload]
+            "sandbox() takes workspace without its name. Write sandbox(workspace), with its value.",
+        ),
+        (
+            lambda: podbot.open_shell(CONFIG),  # type: ignore[call-arg]
+            "open_shell() needs session. It takes config, session, root, user, limits, validator, environ, emit.",
+        ),
+        (
+            lambda: podbot.ps(CONFIG, True),  # type: ignore[call-arg]
+            "ps() takes config without a name. What follows is named: include_stopped, environ, emit.",
+        ),
         (lambda: podbot.find_history(5), 'find_history(): project is a str, not 5. Write "5".'),  # type: ignore[arg-type]
         (
             lambda: podbot.LaunchRequest(agent="cladue"),  # type: ignore[call-arg]

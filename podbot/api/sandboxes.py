@@ -121,10 +121,13 @@ def _asked(
     if isinstance(what, AppConfig):
         check_alone(network=network, overrides=overrides)
         if request is None:
-            raise TypeError("a configuration needs a request")
+            raise TypeError("a configuration needs a request. Write sandbox(config, podbot.LaunchRequest()).")
         return what, request
     if request is not None:
-        raise TypeError(f"a request needs a configuration, not {what!r}")
+        raise TypeError(
+            f"a request needs a configuration, not {what!r}."
+            " Write podbot.load_config(podbot.LoadOptions(environ=os.environ))."
+        )
     from podbot.config.load import load_config
     from podbot.config.models import LoadOptions
     from podbot.launch.types import LaunchRequest
@@ -142,7 +145,7 @@ def _asked(
 def check_alone(**given: object) -> None:
     """Raise TypeError for arguments, by their names, that a caller gave beside a configuration."""
     if names := [name for name, value in given.items() if value is not None]:
-        raise TypeError(f"{' and '.join(names)}: not with a configuration, which is used alone")
+        raise TypeError(f"{' and '.join(names)}: not with a configuration, which is used alone. Set it there.")
 
 
 @overload
