@@ -47,12 +47,16 @@ def variables(pairs: Sequence[str], files: Sequence[str], environ: Mapping[str, 
 def session_variables(pairs: Sequence[str], files: Sequence[str], environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that ``run`` and ``host`` pass to the agent.
 
-    An agent starts at once, so here a file names no variable of the host: it may be one of the repository's. And
-    ``-e NAME=VALUE`` is refused for what looks like a secret. Raises InvalidValue, which never repeats a value.
+    An agent starts at once, so here a file alone passes no variable of the host: it may be one of the repository's.
+    Its ``NAME`` is accepted if ``-e`` gives that name, too. And ``-e NAME=VALUE`` is refused for what looks like a
+    secret. Raises InvalidValue, which never repeats a value.
     """
     env: dict[str, str] = {}
+    given = {pair.partition("=")[0] for pair in pairs}
     for path in files:
         for name, value in file_variables(read_env_file(path, environ), path, _WITH_VALUES):
+            if value is None and name in given:
+                continue
             if value is None:
                 shown = name if _is_showable(name) else "NAME"
                 raise InvalidValue(
@@ -88,6 +92,10 @@ def _is_showable(text: str) -> bool:
     return not SHAPES.search(text)
 
 
+def _is_short_and_showable(name: str) -> bool:
+    return len(name) <= _LONGEST_NAME and _is_showable(name)
+
+
 def file_variables(data: bytes, path: str, hint: str) -> Iterator[tuple[str, str | None]]:
     """``K=V`` lines as podman and docker read them: no quoting; leading spaces and lines with ``#`` are ignored.
 
@@ -108,6 +116,8 @@ def file_variables(data: bytes, path: str, hint: str) -> Iterator[tuple[str, str
             )
         if equals and is_variable_name(name.rstrip(_BLANKS)) and name[-1:] in _BLANKS:
             raise _refused(path, number, "it has a blank before =", "Leave it out: NAME=VALUE.")
+        if (yaml := re.match(r"([A-Za-z_][A-Za-z0-9_]*):(?:\s|$)", text)) and _is_short_and_showable(yaml[1]):
+            raise _refused(path, number, f"there is a colon, and no =, after {yaml[1]}", f"Write {yaml[1]}=VALUE.")
         if not is_variable_name(name):  # not shown, because it may be part of a secret
             raise _refused(path, number, "it does not begin with a variable's name", hint)
         if "\0" in value:

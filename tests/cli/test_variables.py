@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -179,3 +180,28 @@ def test_a_line_of_a_shell_is_answered_with_what_to_leave_out(line: bytes, said:
 
 def test_a_variable_that_is_called_export_is_read() -> None:
     assert read("export=1\nexport_x=2") == {"export": "1", "export_x": "2"}
+
+
+def test_a_name_alone_in_a_file_is_accepted_with_the_option_that_the_error_proposes(tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_text("HERE\nA=1\n", encoding="utf-8")
+    with pytest.raises(InvalidValue, match="Add `-e HERE` to pass your own value"):
+        session_variables([], [str(path)], HOST)
+    assert session_variables(["HERE"], [str(path)], HOST) == {"A": "1", "HERE": "mine"}
+    with pytest.raises(InvalidValue, match="names HERE without a value"):
+        session_variables(["EMPTY"], [str(path)], HOST)
+
+
+@pytest.mark.parametrize("line", ["MY_KEY: s3cret", "MY_KEY:", "MY_KEY: a=s3cret"])
+def test_a_line_of_yaml_is_answered_with_the_line_to_write(line: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        read(line)
+    assert "line 1 of f: there is a colon, and no =, after MY_KEY. Write MY_KEY=VALUE." in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("line", [f"{'s3cret' * 7}: 1", f"{TOKEN}: 1"])
+def test_but_not_if_the_name_can_be_a_secret(line: str) -> None:
+    with pytest.raises(InvalidValue, match="does not begin with a variable's name") as caught:
+        read(line)
+    assert "s3cret" not in str(caught.value)
