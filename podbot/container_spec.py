@@ -62,7 +62,10 @@ class Limits(Frozen):
 
 
 class ContainerSpec(Frozen):
-    """The container to create. An engine turns it into the engine's request."""
+    """The container to create. An engine turns it into the engine's request.
+
+    ``origins``: where the keys of the configuration were set that an engine can fail to apply, for messages.
+    """
 
     name: str
     image: str
@@ -82,3 +85,4 @@ class ContainerSpec(Frozen):
     make_workdir: bool = False  # create it if the image lacks it
     env: Mapping[str, str] = field(default_factory=dict)  # public values only: `inspect` shows them
     runtime: str | None = None
+    origins: Mapping[str, str] = field(default_factory=dict)

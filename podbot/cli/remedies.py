@@ -49,8 +49,7 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     ),
     errors.NameTaken: "Choose another --name. `podbot ps -a` shows whether it is a session of podbot's.",
     errors.NetworkNotFound: (
-        "Use `--network` with default, filtered, none, host, or a network that `podman network ls` lists;"
-        " `podman network create {network}` makes one."
+        "Use `--network` with default, filtered, none, host, or a network that the engine has. {engine_hint}"
     ),
     errors.NoGateway: "{remedy} `podbot ps` lists the sessions that run.",
     errors.NoImageBuilder: (

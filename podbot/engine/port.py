@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -45,6 +46,8 @@ class EngineWords(Frozen):
     and ``prune`` are whole sentences for an endpoint where nothing listens, for one that is not such an engine, and for
     a full storage; ``pull`` and ``load`` are commands that fetch an image and read one from a file, ``resume`` one that
     continues a paused container. Each may be empty.
+    ``networks``: the beginning of the commands about the engine's networks, in which ``{endpoint}`` is its address:
+    without that, the program can have other networks than the service that podbot starts.
     ``unshare``: the prefix that runs a command in the user namespace of a rootless engine's containers.
     ``start_refusal``: reads what the engine prints in place of a command's output if it could not start it; None for
     the output of a command.
@@ -58,6 +61,7 @@ class EngineWords(Frozen):
     pull: str = ""
     load: str = ""
     resume: str = ""
+    networks: tuple[str, ...] = ()
     unshare: tuple[str, ...] = ()
     start_refusal: Callable[[bytes], StartRefusal | None] = _no_refusal
 
@@ -68,6 +72,13 @@ class EngineWords(Frozen):
     def continues(self, container: str) -> str:
         """A sentence that says how to continue a paused container."""
         return f"`{self.resume} {container}` continues it." if self.resume else ""
+
+    def makes_network(self, network: str, endpoint: str) -> str:
+        """A sentence that says how to list the engine's networks, and how to make ``network``."""
+        if not self.networks or not endpoint:
+            return ""
+        begin = shlex.join(word.format(endpoint=endpoint) for word in self.networks)
+        return f"`{begin} ls` lists the engine's networks; `{begin} create {network}` makes that one."
 
     def can_fetch(self, image: str) -> bool:
         """Whether the engine can get ``image`` from a registry. What is built here is named localhost/."""

@@ -187,11 +187,20 @@ class CreateFailed(ContainerError):
 
 
 class NetworkNotFound(ContainerError):
-    """The engine has no network of this name."""
+    """The engine has no network of this name. ``origin``: where it was named; empty if that is not known."""
 
     network: str
-    template: ClassVar[str] = "the engine has no network {network} (sandbox.network)"
-    advice: ClassVar[str] = "Set sandbox.network to default, filtered, none, host, or a network that the engine has."
+    origin: str = ""
+    engine_hint: str = ""
+    template: ClassVar[str] = "the engine has no network {network} (sandbox.network, {origin})"
+    advice: ClassVar[str] = (
+        "Set sandbox.network to default, filtered, none, host, or a network that the engine has. {engine_hint}"
+    )
+
+    @property
+    def message(self) -> str:
+        """One sentence that names the network, and its origin."""
+        return super().message.replace("(sandbox.network, )", "(sandbox.network)")
 
 
 class NameTaken(ContainerError):

@@ -11,6 +11,14 @@ from podbot.launch.types import LaunchRequest
 FILTERED = "filtered"
 CHOICES = ("filtered", "none", "default", "host")
 _FOR_THIS_SESSION = ("flag", "override")
+# Words that Podman has for ways to connect a container, and by which no network can be named: `podman network create
+# bridge` fails. With ":" behind them, options or a container's name follow.
+_MODES = ("bridge", "container", "ns", "pasta", "private", "slirp4netns")
+_DEFAULT = "Write default for the engine's own default network."
+_JOINED = (
+    "A sandbox does not join the network of another container. Write default for the engine's own default network, or"
+    " the name of a network that both are in."
+)
 
 
 def network_of(config: AppConfig, request: LaunchRequest) -> str:
@@ -26,6 +34,14 @@ def network_of(config: AppConfig, request: LaunchRequest) -> str:
     if effective_profile(config) == "sealed" and not chosen:
         return "none"
     network = config.sandbox.network
+    mode = network.partition(":")[0]
+    if mode in _MODES:
+        raise InvalidValue(
+            field="sandbox.network",
+            origin=str(origin),
+            reason=f"{mode} is a mode of Podman's and no network, and podbot does not offer it",
+            hint=_JOINED if mode in ("container", "ns") else _DEFAULT,
+        )
     if not is_name(network):
         raise InvalidValue(
             field="sandbox.network",

@@ -144,6 +144,7 @@ def _sandbox(
             **config_variables(_merged(part.git_config for part in parts), config.sandbox.env),
         },
         runtime=config.sandbox.runtime,
+        origins={key: str(config.origin(key)) for key in ("sandbox.network", "sandbox.runtime")},
     )
     trust = ("network host: the agent can reach everything that listens on this host",) if network == "host" else ()
     return SandboxPlan(

@@ -41,6 +41,11 @@ _NAMED = {
         ("pids", "pids", "max"),
     )
 }
+# Podman uses its default for a name that it does not know (4.3).
+_RUNTIME_HINT = (
+    "Install that runtime where the engine runs, and name it below [engine.runtimes] in the engine's containers.conf. Or"
+    " leave sandbox.runtime unset."
+)
 MAIN_ENDED = "its main process ended while it started"
 MAIN_SILENT = "its main process did not answer"
 
@@ -249,8 +254,13 @@ def check_met(engine: Engine, container: str, plan: SandboxPlan, emit: Emit) -> 
     dropped = []
     for unmet in engine.unmet(container, plan.container):
         if unmet.key in ("sandbox.runtime", "sandbox.profile", "sandbox.publish", "sandbox.own_user_ids"):
-            reason = f"it accepted {unmet.key} = {unmet.wanted} and did not apply it (it has {unmet.got or 'nothing'})"
-            raise CreateFailed(container=plan.session, image=plan.container.image, reason=reason)
+            origin = f" ({found})" if (found := plan.container.origins.get(unmet.key)) else ""
+            reason = (
+                f"it accepted {unmet.key} = {unmet.wanted}{origin} and did not apply it (it has"
+                f" {unmet.got or 'nothing'})"
+            )
+            hint = _RUNTIME_HINT if unmet.key == "sandbox.runtime" else ""
+            raise CreateFailed(container=plan.session, image=plan.container.image, reason=reason, hint=hint)
         dropped.append(unmet)
     if dropped:
         emit(unmet_limits(plan, dropped))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from podbot.cli.remedies import remedy_of
 from podbot.config.published import Published
 from podbot.container_spec import Limits, Mount
 from podbot.engine.port import Unmet
@@ -61,6 +62,17 @@ def test_a_rootless_engine_has_a_user_namespace_of_its_own(engine: FakeEngine, p
     with started(engine, place, with_own_ids(place.sandbox())):
         assert engine.by_name[SESSION].spec.security.own_ids is False
         assert "engine.user_ids" in place.kinds()
+
+
+def test_a_runtime_that_the_engine_does_not_use_is_refused_with_its_origin(engine: FakeEngine, place: Place) -> None:
+    plan = place.sandbox()
+    origins = {"sandbox.runtime": "variable PODBOT_SANDBOX_RUNTIME"}
+    plan = dataclasses.replace(plan, container=dataclasses.replace(plan.container, origins=origins))
+    engine.ignored = (Unmet("sandbox.runtime", "runsc", "runc"),)
+    with pytest.raises(CreateFailed) as caught, started(engine, place, plan):
+        pytest.fail("it started")
+    assert "sandbox.runtime = runsc (variable PODBOT_SANDBOX_RUNTIME) and did not apply it" in caught.value.message
+    assert "leave sandbox.runtime unset" in remedy_of(caught.value)
 
 
 def test_a_rootful_engine_gives_user_ids_or_the_start_is_refused(engine: FakeEngine, place: Place) -> None:

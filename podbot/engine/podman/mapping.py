@@ -127,8 +127,8 @@ _IDS_HINT = (
 )
 
 
-def create_error(response: Response, spec: ContainerSpec) -> ContainerError:
-    """The error for a container that the engine refused to create."""
+def create_error(response: Response, spec: ContainerSpec, endpoint: str = "") -> ContainerError:
+    """The error for a container that the engine refused to create. ``endpoint``: the engine's, as a URI."""
     reason = reason_of(response)
     if "image not known" in reason or "no such image" in reason:
         hint = WORDS.fetch(spec.image)
@@ -136,7 +136,8 @@ def create_error(response: Response, spec: ContainerSpec) -> ContainerError:
     if "already in use" in reason or "name is in use" in reason:
         return NameTaken(container=spec.name)
     if "network not found" in reason:
-        return NetworkNotFound(network=spec.network)
+        hint = WORDS.makes_network(spec.network, endpoint)
+        return NetworkNotFound(network=spec.network, origin=spec.origins.get("sandbox.network", ""), engine_hint=hint)
     if "not find enough available IDs" in reason:
         return CreateFailed(container=spec.name, image=spec.image, reason=_NO_IDS, hint=_IDS_HINT)
     error = refusal("create a container", response)

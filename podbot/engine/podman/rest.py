@@ -240,7 +240,7 @@ class RestEngine:
             time.sleep(pause)
             response = self._call("POST", "/containers/create", body)
         if response.status >= 300:
-            raise create_error(response, spec)
+            raise create_error(response, spec, self.endpoint)
         container = self._read(response, rest_answers.identifier)
         if (archive := workdir_archive(spec)) is not None:
             self.put_archive(container, "/", archive)

@@ -24,6 +24,7 @@ WORDS = EngineWords(
     pull="podman pull",
     load="podman load",
     resume="podman unpause",
+    networks=("podman", "--url", "{endpoint}", "network"),
     unshare=("podman", "unshare"),
     start_refusal=_start_refusal,
 )

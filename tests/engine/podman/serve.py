@@ -17,5 +17,6 @@ SPEC = ContainerSpec(
     labels={},
     mounts=(),
     security=Security(),
+    origins={"sandbox.network": "flag --network"},
 )
 TRUE = ExecSpec(command=("true",))

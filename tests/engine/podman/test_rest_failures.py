@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podbot.cli.remedies import remedy_of
 from podbot.deadline import Deadline
 from podbot.engine.endpoint import Endpoint
 from podbot.engine.podman.request_text import quote
@@ -74,7 +75,7 @@ BROKEN = http(500, json.dumps({"message": "it broke", "response": 500}))
             replay("create_failed"),  # its network is missing
             lambda e: e.create(SPEC),
             NetworkNotFound,
-            {"network": SPEC.network},
+            {"network": SPEC.network, "origin": "flag --network"},
         ),
         (
             replay("create_bad_mount"),
@@ -356,3 +357,16 @@ def test_a_name_cannot_leave_its_segment_of_the_path(serve: Serve) -> None:
         with pytest.raises(ContainerNotFound):
             engine.exec_create(name, ExecSpec(command=("true",)))
     assert server.requests == []
+
+
+def test_a_missing_network_is_made_on_the_engine_that_was_asked(serve: Serve) -> None:
+    """The program's own networks can be others: podbot's service has another configuration."""
+    engine, _ = serve(replay("create_failed"))
+    with pytest.raises(NetworkNotFound) as caught:
+        engine.create(SPEC)
+    error = caught.value
+    assert error.message == f"the engine has no network {SPEC.network} (sandbox.network, flag --network)"
+    begin = f"podman --url {engine.endpoint} network"
+    assert error.engine_hint.endswith(f"`{begin} create {SPEC.network}` makes that one.")
+    assert f"`{begin} ls`" in remedy_of(error)
+    assert NetworkNotFound(network="x").message == "the engine has no network x (sandbox.network)"

@@ -146,6 +146,19 @@ def test_a_record_cannot_give_a_gateway_to_another_sandbox() -> None:
 
 
 def test_a_name_that_is_no_network_is_refused() -> None:
-    bad: AppConfig = config({"sandbox.network": "container:x"})
+    bad: AppConfig = config({"sandbox.network": "a b"})
     with pytest.raises(InvalidValue, match="is not a network"):
         network_of(bad, LaunchRequest())
+
+
+@pytest.mark.parametrize(
+    "mode", ["bridge", "container:x", "ns:/proc/1/ns/net", "pasta", "pasta:-T,5432", "private", "slirp4netns"]
+)
+def test_a_mode_of_podmans_is_refused_before_anything_is_made(mode: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        planned({"sandbox.network": mode}, origin=FLAG)
+    assert caught.value.message.startswith(
+        f"sandbox.network (flag --network): {mode.partition(':')[0]} is a mode of Podman's and no network"
+    )
+    assert "Write default" in caught.value.remedy
+    assert network_of(config({"sandbox.network": "bridges"}), LaunchRequest()) == "bridges"
