@@ -19,6 +19,7 @@ from podbot.config.checks import shown
 from podbot.config.coerce import from_text, from_value
 from podbot.config.load import config_location, load_config
 from podbot.config.models import AppConfig, Origin
+from podbot.config.public_values import secret_notices, shown_config
 from podbot.config.schema import KEYS, SECTIONS, Key, nearest_key, value_of
 from podbot.errors import ConfigError, InvalidValue, PathError, UnknownKey, UsageError
 from podbot.execution.codes import BY_SIGNAL
@@ -34,7 +35,7 @@ def show(g: Globals, *, workspace: str | None, origin: bool, as_json: bool) -> i
     """Print every effective value as TOML, for a session on ``workspace`` if there is one."""
     from podbot.config.write import render_effective
 
-    config = _loaded(g, workspace)
+    config = shown_config(_loaded(g, workspace))
     if as_json:
         _print(json.dumps(_for_programs(config), indent=2))
     else:
@@ -192,7 +193,10 @@ def check(g: Globals) -> int:
     from podbot.launch.mounts import check_configured_paths
 
     options = g.load_options(os.environ, {}, {})
-    check_configured_paths(load_config(options))
+    config = load_config(options)
+    check_configured_paths(config)
+    for notice in secret_notices(config):
+        say(f"podbot: {printable(notice)}")
     found, _, exists = config_location(options)
     note = "" if exists else " (no such file: variables and defaults only)"
     _print(f"ok: {found}{note}")

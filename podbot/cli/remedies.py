@@ -112,6 +112,10 @@ _OPTIONS: Final = (
     (re.compile(r"agent\.mode = \w+( or \w+)+"), r"\g<0> (`--agent-mode`)"),
     (re.compile(r"the editor start host"), "the editor start `podbot host`"),
     (re.compile(r"sandbox\.network = \w+"), r"\g<0> (`--network`)"),
+    (
+        re.compile(r"Set network\.private = (\S+) for sessions that start from then on\."),
+        r"`podbot config set network.private \1` opens it for later sessions, and PODBOT_NETWORK_PRIVATE=\1 for one.",
+    ),
     (re.compile(r"workspace\.host_path"), r"\g<0> (`--workspace PATH`)"),
     (
         re.compile(r"Clone (https?://\S+?/([\w.-]+?)(?:\.git)?/?) yourself, and name its directory .+"),

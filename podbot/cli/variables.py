@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from podbot.cli.env_files import read_env_file
 from podbot.config.checks import is_variable_name
+from podbot.config.public_values import looks_secret
 from podbot.errors import InvalidValue
 from podbot.frozen import Frozen
 
-# Ends of names whose values are secrets. Every user of a machine can read the arguments of its processes.
-_SECRETS = ("_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS", "COOKIE")
 _OR_OWN = "Write NAME=VALUE, or NAME alone to pass your own value."
 _WITH_VALUES = "Write NAME=VALUE. To pass your own value, add `-e NAME` instead."
 _NAMES = "Write `-e NAME` to pass your own value, or `-e NAME=VALUE` if it is not secret."
@@ -68,7 +67,7 @@ def session_variables(pairs: Sequence[str], files: Sequence[str], environ: Mappi
             env[name] = value
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if equals and is_variable_name(name) and _looks_secret(name, value):
+        if equals and is_variable_name(name) and looks_secret(name, value):
             shown = name[:80] if _is_showable(name) else "NAME"
             raise InvalidValue(
                 field="env",
@@ -79,10 +78,6 @@ def session_variables(pairs: Sequence[str], files: Sequence[str], environ: Mappi
             )
     env.update(_pairs(pairs, environ))
     return env
-
-
-def _looks_secret(name: str, value: str) -> bool:
-    return name.upper().endswith(_SECRETS) or not _is_showable(value)
 
 
 def _is_showable(text: str) -> bool:

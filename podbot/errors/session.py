@@ -66,12 +66,17 @@ class NoGateway(SessionError):
 
 
 class GatewayRefused(SessionError):
-    """The gateway of a session refused to change its rules."""
+    """The gateway of a session refused to change its rules. ``hint``: what to write."""
 
     session: str
     reason: str
+    hint: str = ""
     template: ClassVar[str] = "the network of {session} was not changed: {reason}"
-    advice: ClassVar[str] = "Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com."
+
+    @property
+    def remedy(self) -> str:
+        """See PodbotError."""
+        return self.hint or "Write HOST, *.HOST, HOST:PORT or @SET, such as *.example.com."
 
 
 class SessionExists(SessionError):

@@ -15,7 +15,7 @@ from typing import Any
 
 from podbot.frozen import replace
 from podbot.gateway.gateway_server import Gateway
-from podbot.gateway.host_rules import BadRule, expand, policy_from
+from podbot.gateway.host_rules import BadRule, check_open, expand, policy_from
 
 LIMIT = 1 << 16  # bytes of a line
 _SECONDS = 10.0
@@ -68,7 +68,7 @@ def answer(gateway: Gateway, line: bytes) -> dict[str, Any]:
     try:
         do(gateway, asked)
     except BadRule as exc:
-        return {"error": str(exc)}
+        return {"error": str(exc), "hint": exc.hint}
     except (KeyError, TypeError, AttributeError):
         return {"error": "the request is malformed"}
     return {"policy": gateway.described(), "counts": dict(gateway.log.counts)}
@@ -81,6 +81,7 @@ def _show(gateway: Gateway, asked: dict[str, Any]) -> None:
 def _allow(gateway: Gateway, asked: dict[str, Any]) -> None:
     """Allow more hosts. A denial of exactly that rule is withdrawn, because the operator has decided anew."""
     rules, policy = expand(asked["rules"]), gateway.policy
+    check_open(rules, policy.private)
     denied = tuple(rule for rule in policy.deny if rule not in rules)
     gateway.replace(replace(policy, allow=tuple(dict.fromkeys((*policy.allow, *rules))), deny=denied))
 
@@ -91,7 +92,9 @@ def _deny(gateway: Gateway, asked: dict[str, Any]) -> None:
 
 
 def _policy(gateway: Gateway, asked: dict[str, Any]) -> None:
-    gateway.replace(policy_from(asked["allow"], asked["deny"], asked["private"]))
+    policy = policy_from(asked["allow"], asked["deny"], asked["private"])
+    check_open(policy.allow, policy.private)
+    gateway.replace(policy)
 
 
 _ACTIONS: dict[str, Callable[[Gateway, dict[str, Any]], None]] = {

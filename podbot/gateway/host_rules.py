@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 
 from podbot.frozen import Frozen
+from podbot.gateway.addresses import refusal
 from podbot.gateway.hosts import BadHost, Host, Target, bracketed, parse_host, parse_port, shown, split_authority
 from podbot.gateway.sets import SETS
 
@@ -96,6 +98,40 @@ def parse_rule(text: str) -> Rule:
     if "." not in host.text:
         raise BadRule(f"{shown(text)} would allow a whole top-level domain")
     return Rule(host, subdomains=True, port=port)
+
+
+def check_open(allow: Iterable[Rule], private: Iterable[Rule] = ()) -> None:
+    """Raise BadRule for a rule by which nothing can be reached, whatever it says.
+
+    That is an address of a private network or of this host, which only ``private`` opens, and one that nothing opens,
+    such as that of a cloud's metadata service. What a name resolves to is judged for each connection.
+    """
+    private = tuple(private)
+    for rule in (*allow, *private):
+        reason = _refusal(rule.host, private=True)
+        if reason is not None:
+            raise BadRule(f"{rule} {reason}, and no rule opens that", "Leave it out.")
+    for rule in allow:
+        reason = _refusal(rule.host, private=False)
+        if reason is not None and not _opened(rule, private):
+            raise BadRule(f"{rule} {reason}, and network.allow does not open that", for_private((*private, rule)))
+
+
+def _refusal(host: Host, *, private: bool) -> str | None:
+    if host.is_address:
+        return refusal(host.address, private=private)
+    is_here = host.text == "localhost" or host.text.endswith(".localhost")
+    return "is this host itself" if is_here and not private else None
+
+
+def _opened(rule: Rule, private: tuple[Rule, ...]) -> bool:
+    ports = USUAL_PORTS if rule.port is None else (rule.port,)
+    return rule in private or all(any(_allows(other, Target(rule.host, port)) for other in private) for port in ports)
+
+
+def for_private(rules: Iterable[Rule]) -> str:
+    """What to do so that such rules open private addresses."""
+    return f"Set network.private = {shlex.quote(','.join(map(str, rules)))} for sessions that start from then on."
 
 
 def _of_address(text: str) -> BadRule:

@@ -1,10 +1,11 @@
-"""A plan as plain values, for ``--dry-run --json``. Only the names of secrets appear."""
+"""A plan as plain values, for ``--dry-run --json``. Only the names of secrets appear, and of what looks like one."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
+from podbot.config.public_values import without_secrets
 from podbot.container_spec import ContainerSpec
 from podbot.exec_spec import ExecSpec
 from podbot.launch.resources.every import EVERY
@@ -79,7 +80,7 @@ def _container(spec: ContainerSpec) -> dict[str, Any]:
             "by_default": list(limits.by_default),
         },
         "shm": spec.shm,
-        "env": dict(spec.env),
+        "env": without_secrets(spec.env),
         "labels": dict(spec.labels),
     }
 

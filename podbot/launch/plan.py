@@ -9,6 +9,7 @@ from typing import get_args
 from podbot._version import __version__
 from podbot.config.checks import is_variable_name
 from podbot.config.models import AppConfig
+from podbot.config.public_values import secret_notices
 from podbot.container_spec import ContainerSpec
 from podbot.errors import IllegalCombination, InvalidValue, MissingRequired
 from podbot.frozen import replace
@@ -167,6 +168,7 @@ def _sandbox(
             *trust,
             *port_lines,
             *idle,
+            *(secret_notices(config) if config.sandbox.env else ()),
         ),
         limit_origins={name: f"{config.origin(f'sandbox.{name}')}" for name in ("memory", "pids")},
     )

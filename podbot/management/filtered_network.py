@@ -40,7 +40,11 @@ class FilteredNetwork:
         return self._asked({"do": "show"})
 
     def allow(self, *hosts: str) -> NetworkPolicy:
-        """Allow more hosts, until the session ends. Raises GatewayRefused for a text that is no rule, and NoGateway."""
+        """Allow more hosts, until the session ends.
+
+        Raises GatewayRefused for a text that is no rule, and for an address that only ``network.private`` opens;
+        NoGateway.
+        """
         return self._asked({"do": "allow", "rules": list(hosts)})
 
     def deny(self, *hosts: str) -> NetworkPolicy:
@@ -73,7 +77,7 @@ class FilteredNetwork:
         except GatewayLost as exc:
             raise NoGateway(session=self.session, reason=str(exc)) from None
         if "error" in answer:
-            raise GatewayRefused(session=self.session, reason=str(answer["error"]))
+            raise GatewayRefused(session=self.session, reason=str(answer["error"]), hint=str(answer.get("hint", "")))
         policy = {name: tuple(answer["policy"][name]) for name in ("allow", "deny", "private")}
         return NetworkPolicy(self.session, counts=answer["counts"], **policy)
 

@@ -43,8 +43,8 @@ _NAMED = {
 }
 # Podman uses its default for a name that it does not know (4.3).
 _RUNTIME_HINT = (
-    "Install that runtime where the engine runs, and name it below [engine.runtimes] in the engine's containers.conf. Or"
-    " leave sandbox.runtime unset."
+    "Install that runtime where the engine runs, and name it below [engine.runtimes] in the engine's containers.conf."
+    " Or leave sandbox.runtime unset."
 )
 MAIN_ENDED = "its main process ended while it started"
 MAIN_SILENT = "its main process did not answer"

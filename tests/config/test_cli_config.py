@@ -397,3 +397,20 @@ def test_edit_needs_a_terminal(file: Path) -> None:
         raised = run("edit").exception
     assert isinstance(raised, UsageError)
     assert str(file) in raised.hint
+
+
+def test_a_secret_in_sandbox_env_is_reported_and_not_shown(file: Path) -> None:
+    wrote(
+        file,
+        '[sandbox.env]\nANTHROPIC_API_KEY = "s3cret"\nPLAIN = "sk-ant-s3crets3crets3cret"\nMY_TOKEN = ""\nTZ = "UTC"\n',
+    )
+    checked = run("check")
+    assert (checked.exit_code, checked.stdout) == (0, f"ok: {file}\n")
+    lines = checked.stderr.splitlines()
+    for name, line in zip(("ANTHROPIC_API_KEY", "PLAIN"), lines, strict=True):
+        assert line.startswith(f"podbot: sandbox.env.{name} (config file {file}")
+        assert "name the variable in agent.env_allowlist" in line
+    for shown in (run("show"), run("show", "--json"), checked):
+        assert "s3cret" not in shown.stdout + shown.stderr
+    assert 'TZ = "UTC"' in run("show").stdout
+    assert "s3cret" in run("get", "sandbox.env").stdout

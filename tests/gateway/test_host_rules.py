@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podbot.gateway.host_rules import BadRule, Policy, Verdict, expand, judge, parse_rule, policy_from
+from podbot.gateway.host_rules import BadRule, Policy, Verdict, check_open, expand, judge, parse_rule, policy_from
 from podbot.gateway.hosts import parse_authority
 from podbot.gateway.sets import SETS
 
@@ -142,3 +142,38 @@ def test_a_network_is_no_host(text: str) -> None:
         parse_rule(text)
     assert "is a network, and a rule is about one host" in str(caught.value)
     assert caught.value.hint == "Write each host that is meant."
+
+
+@pytest.mark.parametrize(
+    ("allow", "private", "said"),
+    [
+        ("10.0.0.5:5432", "", "10.0.0.5:5432 is private, and network.allow does not open that"),
+        ("10.0.0.5", "10.0.0.5:5432", "10.0.0.5 is private"),
+        ("[fd12::1]:80", "", "[fd12::1]:80 is private"),
+        ("localhost:5432", "", "localhost:5432 is this host itself"),
+        ("*.app.localhost", "", "*.app.localhost is this host itself"),
+        ("127.0.0.1", "127.0.0.1:80", "127.0.0.1 is loopback"),
+        ("169.254.169.254", "", "169.254.169.254 is link-local, as metadata services of clouds are, and no rule opens"),
+        ("", "169.254.169.254", "169.254.169.254 is link-local, as metadata services of clouds are, and no rule opens"),
+    ],
+)
+def test_a_rule_by_which_nothing_can_be_reached_is_refused(allow: str, private: str, said: str) -> None:
+    with pytest.raises(BadRule) as caught:
+        check_open(expand(allow.split()), expand(private.split()))
+    assert str(caught.value).startswith(said)
+    if "no rule" not in said:
+        listed = caught.value.hint.split(" = ")[1].split(" for ")[0].strip("'")
+        assert listed == ",".join((*private.split(), allow))
+        check_open(expand(allow.split()), expand(listed.split(",")))
+
+
+@pytest.mark.parametrize(
+    ("allow", "private"),
+    [
+        ("@models @github 8.8.8.8 a.example:5432 localhost.example", ""),
+        ("10.0.0.5:5432 localhost", "10.0.0.5:5432 localhost"),
+        ("127.0.0.1", "127.0.0.1:80 127.0.0.1:443"),
+    ],
+)
+def test_other_rules_are_not(allow: str, private: str) -> None:
+    check_open(expand(allow.split()), expand(private.split()))

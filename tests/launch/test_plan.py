@@ -267,6 +267,17 @@ def test_sandbox_env_that_cannot_be(env: dict[str, str]) -> None:
     assert caught.value.field == "sandbox.env"
 
 
+def test_what_looks_like_a_secret_in_sandbox_env_is_reported_and_passed() -> None:
+    found = plan({"sandbox.env": {"MY_API_KEY": "s3cret", "TZ": "UTC"}})
+    (note,) = [note for note in found.sandbox.notes if "sandbox.env" in note]
+    assert note.startswith("sandbox.env.MY_API_KEY (")
+    assert "s3cret" not in note
+    assert found.sandbox.container.env["MY_API_KEY"] == "s3cret"
+    described = describe(found)
+    assert "s3cret" not in str(described)
+    assert described["container"]["env"]["TZ"] == "UTC"
+
+
 # --- network and notes ---
 
 

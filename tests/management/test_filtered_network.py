@@ -57,6 +57,15 @@ def test_the_policy_is_shown_and_changed(environ: dict[str, str]) -> None:
         assert ("github.com" in replaced.allow, replaced.deny, replaced.private) == (True, (), ("127.0.0.1:1",))
         with pytest.raises(GatewayRefused, match="'a b' has a character"):
             network.allow("a b")
+        with pytest.raises(GatewayRefused) as caught:
+            network.allow("https://docs.example.com/x")
+        assert caught.value.remedy == "Write docs.example.com."
+        with pytest.raises(GatewayRefused) as caught:
+            network.allow("c.example", "10.0.0.5:5432")
+        assert "10.0.0.5:5432 is private, and network.allow does not open that" in caught.value.message
+        assert "Set network.private = 127.0.0.1:1,10.0.0.5:5432 for sessions" in caught.value.remedy
+        assert "c.example" not in network.policy().allow
+        assert network.allow("127.0.0.1:1").allow[-1] == "127.0.0.1:1"
     with pytest.raises(NoGateway):
         network.policy()
 
@@ -162,5 +171,7 @@ def test_what_podbot_net_prints(environ: dict[str, str], capfd: pytest.CaptureFi
         assert said("log", "shop", "--tail", "0") == ""
         assert [json.loads(line) for line in said("log", "shop", "--refused", "--json").splitlines()] == ENTRIES[:1]
         assert "the network of shop was not changed: 'a b' has" in said("allow", "shop", "a b", code=1)
-        assert "Write HOST, *.HOST, HOST:PORT or @SET" in said("allow", "shop", "https://a", code=1)
+        assert "Write HOST, *.HOST, HOST:PORT or @SET" in said("allow", "shop", "a b", code=1)
+        assert "Write a." in said("allow", "shop", "https://a", code=1)
+        assert "`podbot config set network.private 10.0.0.5:5432`" in said("allow", "shop", "10.0.0.5:5432", code=1)
     assert "the filtered network of shop cannot be reached" in said("show", "shop", code=1)

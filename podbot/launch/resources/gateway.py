@@ -85,6 +85,7 @@ def plan(context: Context) -> Part | None:
         )
     network = config.network
     _check(request.allow, str(request.origin("allow")))
+    _check_open(config, request)
     keys = held_keys(config, request, context.facts) if context.command is not None else ()
     value = GatewayPlan(
         directory=os.path.join(context.runtime_dir, DIRECTORY),
@@ -143,6 +144,23 @@ def _check(texts: tuple[str, ...], origin: str) -> None:
         except BadRule as exc:
             reason, hint = rule_refusal(text, str(exc), exc.hint)
             raise InvalidValue(field="network.allow", origin=origin, reason=reason, hint=hint) from None
+
+
+def _check_open(config: AppConfig, request: LaunchRequest) -> None:
+    """Raise InvalidValue for a rule by which nothing can be reached: the plan would say that it can."""
+    from podbot.gateway.host_rules import BadRule, check_open, expand
+
+    network = config.network
+    private = expand(network.private)
+    for key, texts, origin in (
+        ("network.private", (), config.origin("network.private")),
+        ("network.allow", network.allow, config.origin("network.allow")),
+        ("network.allow", request.allow, request.origin("allow")),
+    ):
+        try:
+            check_open(expand(texts), private)
+        except BadRule as exc:
+            raise InvalidValue(field=key, origin=str(origin), reason=str(exc), hint=exc.hint) from None
 
 
 def _behind_the_gateway(config: AppConfig, keys: tuple[HeldKey, ...]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from podbot.cli.remedies import remedy_of
 from podbot.config.models import AppConfig, Origin
 from podbot.errors import IllegalCombination, InvalidValue
 from podbot.frozen import replace
@@ -162,3 +163,19 @@ def test_a_mode_of_podmans_is_refused_before_anything_is_made(mode: str) -> None
     )
     assert "Write default" in caught.value.remedy
     assert network_of(config({"sandbox.network": "bridges"}), LaunchRequest()) == "bridges"
+
+
+def test_a_private_address_that_is_only_allowed_is_refused_with_the_line_to_type() -> None:
+    """The plan said that the sandbox can reach it, and the gateway then refused it."""
+    with pytest.raises(InvalidValue) as caught:
+        planned({"network.private": ("a.example",)}, allow=("10.0.0.5:5432",))
+    assert (caught.value.field, caught.value.origin) == ("network.allow", "LaunchRequest.allow")
+    assert "`podbot config set network.private a.example,10.0.0.5:5432` opens it" in remedy_of(caught.value)
+    with pytest.raises(InvalidValue) as caught:
+        planned({"network.allow": ("localhost",)})
+    assert (caught.value.field, caught.value.origin) == ("network.allow", str(FILE))
+    with pytest.raises(InvalidValue, match="no rule opens that"):
+        planned({"network.private": ("169.254.169.254",)})
+    found = gateway(planned({"network.private": ("10.0.0.5:5432",)}, allow=("10.0.0.5:5432",)).sandbox)
+    assert found is not None
+    assert found.allow[-1] == "10.0.0.5:5432"
