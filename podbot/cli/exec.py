@@ -22,6 +22,8 @@ from podbot.launch.terminal_variables import terminal_variables
 # The command of `podbot exec SESSION` alone: one exec both chooses and starts the shell.
 SHELL = ("/bin/sh", "-c", "command -v bash >/dev/null 2>&1 && exec bash; exec sh")
 _COMMAND = "podbot exec"
+_NOT_FOUND = 127
+_OF_SHELLS = ("cd", "export", "source", ".", "alias", "unset", "set", "exec", "ulimit", "umask", "read", "eval")
 
 
 class ExecArgs(Frozen):
@@ -102,7 +104,27 @@ def execute(g: Globals, args: ExecArgs) -> int:
             return api.exec_(config, args.session, spec, io=io, wake=wake, environ=environ, emit=emit)
 
         status = work(ExecIO(None, None, None)) if args.detach else attached(work, tty=spec.tty, wake=wake)
+    if status.code == _NOT_FOUND and (text := _misread(args)):
+        emit(Event("notice", "exec.not_found", text, {"program": args.command[0]}))
     return exit_code(status.code)
+
+
+def _misread(args: ExecArgs) -> str:
+    """What was probably meant by a program that no sandbox has; empty for another, which can end with that status."""
+    from podbot.cli.repeating import is_repeatable
+
+    program, *others = args.command or ("",)
+    typed = f"podbot exec {args.session}"
+    if any(map(str.isspace, program)):
+        if others or not is_repeatable(program.split()):
+            return "no program has blanks in its name: write each word by itself, or `sh -c 'LINE'`"
+        return f"no program has blanks in its name: write `{typed} {program}`, or `sh -c 'LINE'` for a shell's line"
+    if program.startswith("-"):
+        return "podbot's options stand before SESSION, and a command follows it: `podbot exec -it SESSION bash`"
+    if program in _OF_SHELLS:
+        option = ". `-w DIRECTORY` in front of SESSION chooses where a command starts" if program == "cd" else ""
+        return f"{program} is a word of shells and no program: write `{typed} sh -c 'LINE'`{option}"
+    return ""
 
 
 def _spec(args: ExecArgs, env: dict[str, str], *, tty: bool, choices: tuple[str, ...]) -> ExecSpec:

@@ -200,5 +200,5 @@ ARGUMENTS: Mapping[str, str] = {
     "image build": f"No directory is read. {_BASE}",
     "doctor": _FIX,
     "ps": "`podbot ps --filter name=NAME` chooses sessions, and `podbot exec SESSION ps aux` lists processes in one.",
-    "mcp": "`podbot mcp` is a server itself: `podbot mcp --help` shows its usage.",
+    "mcp": "`podbot mcp` is a server itself; `podbot mcp --mount PATH` offers a directory of this host to its clients.",
 }

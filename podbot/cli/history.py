@@ -79,11 +79,16 @@ def _say_nothing_kept(g: Globals) -> None:
 
 def _check_agent(agent: str) -> None:
     """Raise InvalidValue, which suggests the nearest agent, for an unknown one."""
-    from podbot.config.coerce import from_text
-    from podbot.config.models import Origin
-    from podbot.config.schema import KEYS
+    from podbot.cli.repeating import shown_word
+    from podbot.config.models import AGENT_KINDS
+    from podbot.config.schema import nearest
+    from podbot.errors import InvalidValue
 
-    from_text(KEYS["agent.kind"], agent, Origin("flag", "--agent"))
+    if agent not in AGENT_KINDS:
+        near = nearest(agent, AGENT_KINDS)
+        hint = f"Did you mean {near}?" if near else "`podbot history ls` lists the projects with their agents."
+        reason = f"{shown_word(agent)} is not one of {', '.join(AGENT_KINDS)}"
+        raise InvalidValue(field="agent", origin="flag --agent", reason=reason, hint=hint)
 
 
 def _found(project: str, agent: str | None) -> ProjectHistory:

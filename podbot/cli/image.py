@@ -87,6 +87,11 @@ def versions_in(words: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in words:
         name, equals, version = word.partition("=")
+        agent, at, number = word.partition("@")
+        if at and agent and number and not equals:  # as npm writes it
+            reason = f"{word!r} is not AGENT or AGENT=VERSION"
+            hint = f"Write {agent}={number}."
+            raise InvalidValue(field="agents", origin="argument AGENT", reason=reason, hint=hint)
         if not name or (equals and not version) or name in found:
             reason = f"{word!r} is not AGENT or AGENT=VERSION, or names an agent twice"
             raise InvalidValue(field="agents", origin="argument AGENT", reason=reason)

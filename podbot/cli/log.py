@@ -5,6 +5,7 @@ An agent without a terminal shares podbot's stderr, and can write text there tha
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -31,6 +32,8 @@ def channel(path: str) -> int:
             opened[path] = _inherited(int(found[1])) if found else _file(path)
         except (OSError, ValueError) as exc:
             reason = exc.strerror or str(exc) if isinstance(exc, OSError) else str(exc)
+            if isinstance(exc, OSError) and exc.errno == errno.ELOOP and os.path.islink(path):
+                reason = PathError.IS_LINK
             raise PathError(path=path, operation="write messages to", reason=reason) from exc
     return opened[path]
 

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from podbot.management.login_list import AgentLogin
 
 
+_KEYS = {  # the variables by which each agent takes an API key
+    "claude": "ANTHROPIC_API_KEY",
+    "codex": "OPENAI_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "opencode": "OPENROUTER_API_KEY",
+}
+
+
 def mistake(*, agent: str | None, list_: bool, as_json: bool) -> str:
     """An error about the combination of values, or empty."""
     if list_ and agent is not None:
@@ -44,7 +52,8 @@ def invoke(g: Globals, *, agent: str | None, list_: bool, as_json: bool) -> int:
 
     checked_own_login(agent)
     if not both_terminals():
-        hint = "Run it on a terminal, or pass in a key: agent.env_allowlist."
+        line = f"podbot run {agent} . --no-creds -e {_KEYS.get(agent, 'API_KEY')}"
+        hint = f"Run it on a terminal, or pass in an API key: `{line}`."
         raise UsageError(command="podbot login", reason="a login flow needs a terminal", hint=hint)
     config = flow_config(g, os.environ)
     emit = Reporter(g, progress=True)

@@ -68,7 +68,10 @@ _ADVICE: Final[dict[type[PodbotError], str]] = {
     errors.SandboxDied: "{remedy} `podbot ps -a` shows what is left.",
     errors.SandboxStopped: "`podbot start {container}` starts a kept session.",
     errors.ServiceStartFailed: "`podbot doctor` shows the cause; the service's output is in {log}.",
-    errors.SessionExists: "Choose another --name, or end that session with `podbot stop {session}`.",
+    errors.SessionExists: (
+        "Choose another --name, or end that session with `podbot stop {session}`; with --rm, if it is to be kept, and"
+        " its unsaved work is lost."
+    ),
     errors.SessionKept: (
         "Choose another --name. `podbot start {session}` restarts it; `podbot stop --rm {session}` removes it, and its"
         " unsaved work is lost."
@@ -125,6 +128,8 @@ _OPTIONS: Final = (
         re.compile(r"or, if you chose the path yourself, pass LaunchRequest\(trusted_workspace=True\)"),
         "or name it on the command line (`--workspace PATH`)",
     ),
+    (re.compile(r"name the branch (\S+) by itself"), r"`--branch \1`"),
+    (re.compile(r"Everything is reachable with sandbox\.network = default"), r"\g<0> (`--network default`)"),
     (re.compile(r"a repository to clone"), r"\g<0> (`--repo OWNER/NAME`)"),
     (re.compile(r"Leave the allowed hosts out"), "Leave `--allow` out"),
     (re.compile(r"A single file is copied into a session"), r"\g<0> (`podbot cp`)"),
@@ -151,6 +156,9 @@ _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
     (errors.TokenSessionMissing, errors.TokenSessionMissing.NONE): (
         "A session gets one when it is started with --repo or --github-access, and --github-auth or github.auth."
     ),
+    (errors.NoGateway, errors.NoGateway.OTHER): (
+        "Start a session with `--network filtered`: one that exists keeps its network."
+    ),
     (errors.ImageNotRemoved, errors.ImageNotRemoved.MISSING): "`podbot image ls` lists podbot's images.",
     (errors.StartFailed, errors.StartFailed.UNKNOWN): _OWN_WORDS,
     (errors.RemoveFailed, errors.RemoveFailed.CHANGING): "Try again; with -v podbot prints the engine's own words.",
@@ -161,6 +169,7 @@ _BY_REASON: Final[dict[tuple[type[PodbotError], object], str]] = {
     ),
     (errors.ExecFailed, errors.ExecFailed.NOT_STARTED): _OWN_WORDS,
 }
+_SYSTEMCTLS: Final = ("start", "stop", "restart", "run", "enable", "disable")
 # These say in their hint what to do, which is better than the text above.
 _HINT_WINS: Final = (errors.CommandSurvived, errors.CreateFailed, errors.StartFailed, errors.UsageError)
 
@@ -176,15 +185,29 @@ def remedy_of(exc: PodbotError, *, terminal: bool = True) -> str:
 def _remedy_of(exc: PodbotError) -> str:
     if isinstance(exc, errors.TokenSessionMissing) and (near := _unit_word(exc.session)):
         return f"Did you mean `podbot token-daemon {near}`?"
+    if isinstance(exc, errors.TokenSessionMissing) and exc.session in _SYSTEMCTLS:
+        return (
+            f"There is no command {exc.session}, and it counts as a session's name: `podbot token-daemon` runs the"
+            " daemon here, `podbot token-daemon install` as a service."
+        )
     if special := _by_its_state(exc):
         return special
     if isinstance(exc, errors.MissingRequired) and exc.field == "image":
-        return _NO_IMAGE
+        return f"{_no_configuration()}{_NO_IMAGE}"
     text = _ADVICE.get(type(exc))
     if text is None or (isinstance(exc, _HINT_WINS) and exc.hint):
         return with_options(exc.remedy)
     names = {"remedy": exc.remedy, "with_options": with_options(exc.remedy)}
     return text.format_map(exc.fields | names).strip().replace("  ", " ")
+
+
+def _no_configuration() -> str:
+    """Where podbot looked for a configuration and found none: with sudo and without HOME it is another place."""
+    from podbot.cli.globals import Globals
+    from podbot.config.load import config_location
+
+    path, _, exists = config_location(Globals.current.load_options(os.environ, {}, {}))
+    return "" if exists else f"There is no configuration file {path}. "
 
 
 def _by_its_state(exc: PodbotError) -> str:
@@ -206,6 +229,8 @@ def _by_its_reason(exc: PodbotError) -> str:
     parent = os.path.dirname(os.path.abspath(exc.path)) if "\0" not in exc.path else ""
     if exc.reason == os.strerror(errno.ENOENT) and exc.operation.startswith("write") and os.path.isdir(parent):
         return f"No file can be made in {parent}: choose another directory."
+    if exc.reason == errors.PathError.IS_LINK:
+        return f"Write its target: {os.path.realpath(exc.path)}."
     return ""
 
 

@@ -26,6 +26,10 @@ _UNKNOWN: Final = {
 }
 
 
+_NONE = "no hosted session has left a report that you have not seen; --all shows those that you have"
+_NONE_AT_ALL = "no report of a hosted session is kept"
+
+
 def mistake(*, session: str | None, all_: bool, **_: Any) -> str:
     """An error about the combination of values, or empty."""
     return "SESSION and --all exclude each other" if session is not None and all_ else ""
@@ -53,7 +57,7 @@ def invoke(g: Globals, *, session: str | None, all_: bool, guard_exit: bool, as_
     sys.stdout.flush()  # what the reader did not take counts as not shown
     api.mark_shown([report for report in found if not (guard_exit and (_acts(report) or _unknown(report)))])
     if not found and not as_json and not g.quiet:
-        say("podbot: no hosted session has left a report that you have not seen; --all shows those that you have")
+        say(f"podbot: {_NONE_AT_ALL if all_ else _NONE}")
     if guard_exit:
         check(found)
     return 0

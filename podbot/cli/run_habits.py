@@ -144,6 +144,7 @@ RUN: Mapping[str, str] = {
     "--env-host": "Write `-e NAME` for each variable.",
     "--http-proxy": "podbot passes no proxy by itself. Write `-e NAME` for each proxy variable that is set here.",
     "--tz": "A sandbox has this machine's time zone; TZ in the table sandbox.env changes it.",
+    "--timeout": "A session has no time limit. `timeout 30m podbot run .` ends one after 30 minutes.",
     "--stop-timeout": "`podbot stop --time S SESSION` sets it at the end.",
     "--stop-signal": "podbot ends a sandbox with TERM, and then KILL.",
     "--cidfile": _NAME_OF,
@@ -170,7 +171,7 @@ PODMANS = (
     "--oom-kill-disable", "--oom-score-adj", "--passwd", "--passwd-entry", "--personality", "--pod", "--pod-id-file",
     "--preserve-fd", "--preserve-fds", "--rdt-class", "--read-only-tmpfs", "--requires", "--retry", "--retry-delay",
     "--sdnotify", "--seccomp-policy", "--shm-size-systemd", "--sig-proxy", "--storage-opt", "--sysctl", "--systemd",
-    "--timeout", "--umask", "--unsetenv", "--unsetenv-all", "--use-api-socket",
+    "--umask", "--unsetenv", "--unsetenv-all", "--use-api-socket",
 )  # fmt: skip
 
 # Options that an agent of podbot's has under the same name: -m and -i of Codex, -d and --init of Claude Code, and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from podbot.cli.globals import Globals
@@ -32,12 +33,15 @@ def setup(
         if not yes:
             _confirm(plan)
 
+    chosen = None if agents is None else names(agents)
+    added = None if packages is None else names(packages)
+    _check(chosen or (), also, added or ())
     try:
         result = carry_out(
             g.load_options(os.environ, {}, {}),
-            agents=None if agents is None else names(agents),
+            agents=chosen,
             also=also,
-            packages=None if packages is None else names(packages),
+            packages=added,
             force=force,
             may_install=True,
             may_ask=Streams.of_process().person,
@@ -48,6 +52,21 @@ def setup(
         reporter.clear()
     sys.stdout.write(printable(_summary(result)) + "\n")
     return 0
+
+
+def _check(agents: Sequence[str], also: Sequence[str], packages: Sequence[str]) -> None:
+    """Raise InvalidValue for what set-up would refuse, with the option or the argument that named it."""
+    from podbot.config.checks import Refusal, check_packages
+    from podbot.errors import InvalidValue
+    from podbot.images.recipe import load_recipe
+
+    recipe = load_recipe()
+    recipe.check_agents(agents, "flag --agents")
+    recipe.check_agents(also, "argument AGENT")
+    try:
+        check_packages(tuple(packages))
+    except Refusal as exc:
+        raise InvalidValue(field="packages", origin="flag --packages", reason=exc.reason, hint=exc.hint) from None
 
 
 def _confirm(plan: SetupPlan) -> None:

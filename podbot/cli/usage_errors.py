@@ -22,13 +22,13 @@ from podbot.cli.run_habits import AGENTS_FIRST, AGENTS_SWITCHES, AGENTS_TOO, POD
 from podbot.cli.run_words import own_words
 from podbot.cli.typos import command_meant
 from podbot.config.models import AGENT_KINDS
-from podbot.config.schema import nearest
+from podbot.config.schema import KEYS, nearest
 from podbot.errors import PodbotError, UsageError
 
 _SIMILAR = 0.85  # a mistyped option, and not another program's
 _LONGEST = 120  # characters of a command line that a message repeats
 _NO_COMMAND = re.compile(r"No such command ((['\"]).*\2)\.(?: Did you mean|$)", re.DOTALL)
-_ENGINES = "It is podman's or docker's: podbot, or the engine's configuration, decides what it would set."
+_ENGINES = "It is podman's or docker's, and podbot has nothing in its place."
 _PUBLIC = ("image", "sandbox.memory", "sandbox.shm", "sandbox.network", "agent.frame_limit")  # keys of texts
 _HIDES = ("config set", "login", "logout")  # a word too many of these can be a secret
 _UNEXPECTED = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)", re.DOTALL)
@@ -146,6 +146,8 @@ def _other(exc: Any, argv: Sequence[str]) -> tuple[str, str]:
         instead = ARGUMENTS.get(path, "")
         if path in _HIDES:
             return "it has a word too many", f"Usage: `{_line(exc.ctx)}`."
+        if path == "config show" and found[1] in KEYS:
+            instead = f"`podbot config get {found[1]}` prints one value."
         return f"{masked(found[1])!r} is not expected here", instead or f"Usage: `{_line(exc.ctx)}`."
     return text, ""
 
@@ -277,7 +279,6 @@ def _is_shown(key: str, value: str) -> bool:
     """Whether a value of a key may be repeated: it is one, and no other value of that key can be a secret."""
     from podbot.config.coerce import from_text
     from podbot.config.models import Origin
-    from podbot.config.schema import KEYS
 
     if key not in KEYS or (KEYS[key].kind == "string" and key not in _PUBLIC) or KEYS[key].kind in ("list", "table"):
         return False

@@ -136,6 +136,12 @@ def _absolute(value: str) -> None:
         raise Refusal(f"{shown(value)} is not an absolute path")
 
 
+def _image(value: str) -> None:
+    scheme, found, name = value.partition("://")
+    if found and scheme.lower() in ("https", "http", "docker"):
+        raise Refusal(f"the name of an image has no {scheme}://", f"Write {shown(name)[1:-1]}." if name else "")
+
+
 def _container_path(value: str) -> None:
     if value != "host" and not value.startswith("/"):
         raise Refusal(
@@ -295,6 +301,7 @@ def rule_refusal(text: str, reason: str, hint: str) -> tuple[str, str]:
 
 # After the allowed values, where neither they nor the key's own description say which one to write.
 CHOICES = {
+    "agent.kind": "Write one of these; custom runs any other program, whose command follows `--`.",
     "agent.mode": "Mode podbot is an agent in a terminal; with the others an editor controls it.",
     "agent.delegation": "Write none, the default, unless the agent is to use the editor's machine, outside its"
     " sandbox.",
@@ -308,6 +315,7 @@ CHOICES = {
     " SYS_ADMIN, and privileged confines nothing. No agent runs with sealed, which is for Python programs.",
 }
 CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "image": _image,
     "github.auth": _auth,
     "github.app_id": _positive,
     "github.installation_id": _positive,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -77,6 +78,8 @@ def _parse(text: str, origin: str) -> Endpoint:
         raise ValueError("it is empty or contains control characters")
     scheme, separator, rest = text.partition("://")
     if not separator:
+        if slip := re.match(r"(unix|npipe|ssh|tcp|https?):", text, re.IGNORECASE):
+            raise ValueError(f"{slip[1]}: is not followed by two slashes")
         return Endpoint("npipe" if text.startswith(("\\\\", "//")) else "unix", origin, path=text)
     scheme = scheme.lower()
     if scheme in ("unix", "npipe"):

@@ -64,6 +64,8 @@ class UnknownKey(ConfigError):
 
     @property
     def remedy(self) -> str:
+        if self.suggestion and self.key == f"{self.key.partition('.')[0]}.{self.suggestion}" and "file" in self.origin:
+            return f"{self.suggestion} belongs to no section: write it above the first [section]."
         return f"Did you mean {self.suggestion}?" if self.suggestion else ""
 
 

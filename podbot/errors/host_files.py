@@ -33,6 +33,8 @@ class FilesystemError(PodbotError):
 class PathError(FilesystemError):
     """An operation on a path failed."""
 
+    IS_LINK: ClassVar[str] = "it is a link, and podbot follows none there"
+
     path: str
     operation: str
     reason: str

@@ -59,6 +59,8 @@ class ReportNotFound(SessionError):
 class NoGateway(SessionError):
     """There is no running session of that name with the filtered network."""
 
+    OTHER: ClassVar[str] = "that session has another network"
+
     session: str
     reason: str
     template: ClassVar[str] = "the filtered network of {session} cannot be reached: {reason}"

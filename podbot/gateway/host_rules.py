@@ -86,6 +86,10 @@ def parse_rule(text: str) -> Rule:
     """``HOST``, ``*.HOST``, either with ``:PORT``; HOST may be an address. Raises BadRule."""
     if "/" in text:
         raise _of_address(text)
+    if text in ("*", "*.*"):
+        raise BadRule("'*' is not a host", "Everything is reachable with sandbox.network = default.")
+    if "," in text:
+        raise BadRule(f"{shown(text)} is more than one rule", "Write each host by itself.")
     rest = text.removeprefix("*.")
     try:
         host, port = _host_and_port(rest)

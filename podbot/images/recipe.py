@@ -80,12 +80,12 @@ class Recipe(Frozen):
         """``names`` without duplicates, in the table's order. Raises InvalidValue for an unknown one."""
         wanted = set(names)
         if unknown := sorted(wanted - self.agents.keys()):
-            raise InvalidValue(
-                field="agents",
-                origin=origin,
-                reason=f"unknown agent {', '.join(map(repr, unknown))}",
-                hint=f"{_near(unknown[0], self.agents)}Agents: {', '.join(self.agents)}.",
-            )
+            hint = f"{_near(unknown[0], self.agents)}Agents: {', '.join(self.agents)}. No other is installed: an image"
+            hint += " that has another program runs it as custom."
+            if self.agents.keys() >= {*unknown[0].split()}:
+                hint = f"Separate names by commas: {','.join(unknown[0].split())}."
+            reason = f"unknown agent {', '.join(map(repr, unknown))}"
+            raise InvalidValue(field="agents", origin=origin, reason=reason, hint=hint)
         return tuple(name for name in self.agents if name in wanted)
 
     def changed(self, args: Mapping[str, str], origin: str) -> Recipe:

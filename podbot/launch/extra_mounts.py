@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from podbot.config.checks import shown
 from podbot.config.models import AppConfig
 from podbot.container_spec import Mount
-from podbot.errors import InvalidValue
+from podbot.errors import InvalidValue, MountRefused
 from podbot.frozen import Frozen
 from podbot.launch.mount_paths import checked_source, normal_target
 from podbot.launch.types import HostFacts, LaunchRequest
@@ -107,6 +107,14 @@ def plan_extra(config: AppConfig, request: LaunchRequest, facts: HostFacts) -> l
     mounts = []
     for wanted, found in zip(wanted_mounts(config, request), facts.extra_mounts, strict=True):
         roots = [*facts.allowed_roots, *([found] if wanted.typed else [])]
+        if wanted.typed and found.kind == "missing" and re.fullmatch(r"\w[\w.-]*", wanted.source):
+            given = shown(wanted.source, 80)
+            if given == repr(wanted.source):  # it can be no secret
+                hint = (
+                    f"There are no named volumes: name a directory of this host that exists, such as ./{wanted.source}."
+                )
+                reason = "there is no such directory"
+                raise MountRefused(path=wanted.source, origin=wanted.origin, reason=reason, hint=hint)
         source = checked_source(found, wanted.origin, roots, facts, another=_ANOTHER)
         target = normal_target(source if wanted.target is None else wanted.target, wanted.origin)
         mounts.append(Mount(source, target, wanted.read_only))

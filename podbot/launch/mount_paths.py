@@ -24,6 +24,8 @@ _REMEDIES = {
     "other": "Name the directory that it lies in. A single file is copied into a session.",
     "circle": "Correct the links, or name the directory itself.",
 }
+_ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock")
+_NESTED = "Podman runs inside a sandbox without it: see the page how-to/nested-containers of the documentation."
 _ROOTS = "Add it or a parent of it to workspace.allowed_roots."
 
 
@@ -75,6 +77,8 @@ def checked_source(
     path = found.resolved
     reason = unshowable(found.given) or unshowable(path) or _not_a_directory(found)
     reason, hint = reason or refusal(path, refused_sources(facts, path)), _REMEDIES.get(found.kind, another)
+    if found.kind in ("missing", "other") and os.path.basename(path) in _ENGINE_SOCKETS:
+        reason, hint = "whoever reaches an engine's socket controls this host", _NESTED
     if reason is None and (reason := refused_unless_named(facts, path)):
         hint = f'If it is a project, name it in your configuration: workspace.allowed_roots = ["{path}"].'
     if reason is None and not follow_links and (link := leading_out(found, facts)):

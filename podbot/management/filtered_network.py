@@ -15,6 +15,7 @@ from podbot.launch.resources.gateway import CONTROL, DIRECTORY, LOG
 from podbot.management.logs import SessionLog
 from podbot.places import is_own_directory, runtime_root
 from podbot.session.directory import names_here
+from podbot.session.flags import is_live
 
 
 class NetworkPolicy(Frozen):
@@ -90,7 +91,9 @@ def filtered_network(environ: Mapping[str, str], given: str) -> FilteredNetwork:
     if len(names) > 1:
         raise AmbiguousName.among(given, names)
     if not names:
-        raise NoGateway(session=given, reason="no running session of that name has it")
+        running = [name for name in meant if is_live(os.path.join(root, name))]
+        reason = NoGateway.OTHER if len(running) == 1 else "no running session of that name has it"
+        raise NoGateway(session=running[0] if len(running) == 1 else given, reason=reason)
     return FilteredNetwork(names[0], os.path.join(root, names[0], DIRECTORY))
 
 

@@ -40,7 +40,10 @@ def read_location(word: str) -> Location:
     session, colon, path = word.partition(":")
     if word.startswith(("/", ".", "~")) or not colon or "/" in session:
         return Location("", word)
-    if not session or not path:
+    if session and not path:
+        hint = f"A path follows the colon, such as {session}:/tmp/." if shown(session) == repr(session) else ""
+        raise UsageError(command=_COMMAND, reason=f"{shown(word)} names no path in the session", hint=hint)
+    if not session:
         reason = f"{shown(word)} is not NAME:PATH"
         raise UsageError(command=_COMMAND, reason=reason, hint="A path of this host with a colon is written ./a:b.")
     return Location(session, path)

@@ -195,7 +195,8 @@ def _run(
 
 def _explained(path: str, error: BaseException) -> BaseException:
     if isinstance(error, TooMuch):
-        return CopyFailed(path=path, reason=str(error), hint=error.hint)
+        hint = f"{error.hint} What was copied until then is left where it is."
+        return CopyFailed(path=path, reason=str(error), hint=hint)
     if isinstance(error, BadArchive):
         return CopyFailed(path=path, reason=f"the archive that the sandbox sent is refused: {error}")
     return error

@@ -136,7 +136,7 @@ def test_another_option_of_podmans_is_not_taken_for_an_agents(
     command: str, option: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main([command, f"{option}=1"]) == 2
-    engines = "It is podman's or docker's: podbot, or the engine's configuration, decides what it would set."
+    engines = "It is podman's or docker's, and podbot has nothing in its place."
     said = f"{command}: there is no option {option}. {engines} `podbot {command} --help` lists podbot's options."
     assert capfd.readouterr().err == f"podbot: {said}\n"
 

@@ -89,7 +89,7 @@ def test_conversations_are_removed_after_confirmation(place: Place, capsys: Capt
         (["--all", "/x"], 2, "PROJECT and --all exclude each other"),
         (["/x"], 1, "`podbot history ls` lists the projects"),
         ([""], 2, "it is blank"),
-        (["--all", "--agent", "codx"], 2, "Did you mean 'codex'?"),
+        (["--all", "--agent", "codx"], 2, "Did you mean codex?"),
         (["/home/ann/shop", "--agent", "nosuch"], 2, "is not one of claude,"),
         (["/home/ann/shop", "--agent", "codex"], 1, "there are no conversations of '/home/ann/shop' with codex"),
         (["--all", "--agent", "codex"], 0, ""),

@@ -64,7 +64,10 @@ def test_a_mount_in_the_file_is_overridden_by_repo(app: Place, capfd: Capture, m
     [
         (["--repo", "octo/shop", "--workspace", "."], ". is named as the workspace, too"),
         (["--repo", "shop"], "'shop' is not owner/name"),
-        (["--repo", "octo/shop", "--github-access", "octo/b"], "the clone of octo/shop has a token of its own"),
+        (
+            ["--repo", "octo/shop", "--github-access", "octo/b"],
+            "--github-access is for a mounted workspace, and octo/shop is cloned",
+        ),
         (
             ["--workspace", ".", "--github-access", "shop"],
             "repository (flag --github-access): 'shop' is not owner/name",

@@ -12,6 +12,7 @@ import pytest
 
 from podbot.api.inspecting import filtered_network
 from podbot.cli.entry import main as podbot
+from podbot.cli.remedies import remedy_of
 from podbot.errors import AmbiguousName, GatewayRefused, NoGateway, PathError
 from podbot.management.filtered_network import FilteredNetwork
 from podbot.session.directory import session_directory
@@ -73,6 +74,10 @@ def test_the_policy_is_shown_and_changed(environ: dict[str, str]) -> None:
 def test_a_session_without_one(environ: dict[str, str]) -> None:
     with pytest.raises(NoGateway, match="no running session of that name has it"):
         found(environ)
+    with session_directory(os.path.join(environ["XDG_RUNTIME_DIR"], "podbot", "web"), "unix:///x"):
+        with pytest.raises(NoGateway, match="web cannot be reached: that session has another network") as caught:
+            found(environ, "web")
+        assert "Start a session with `--network filtered`" in remedy_of(caught.value)
     with session(environ, "shop-1"), session(environ, "shop-2"):
         with pytest.raises(AmbiguousName, match="shop-1, shop-2"):
             found(environ)

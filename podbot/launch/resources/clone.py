@@ -161,10 +161,12 @@ def _port_of(url: Any) -> int | None:
 
 def _named(path: str) -> str:
     """A remedy with the owner and the name at the beginning of ``path``, if both are valid; or empty."""
-    parts = [part for part in re.sub(r"(?s)[?#].*", "", path).split("/") if part][:2]
-    if len(parts) == 2:
+    parts = [part for part in re.sub(r"(?s)[?#].*", "", path).split("/") if part]
+    if len(parts) >= 2:
         name = re.sub(r"\.git\Z", "", parts[1], flags=re.IGNORECASE)
         if re.match(_OWNER, parts[0]) and re.match(_NAME, name) and name not in (".", ".."):
+            if len(parts) > 3 and parts[2] == "tree" and _is_branch(branch := "/".join(parts[3:])):
+                return f"Write {parts[0]}/{name}, and name the branch {branch} by itself."
             return f"Write {parts[0]}/{name}."
     return ""
 

@@ -136,8 +136,8 @@ def repository(config: AppConfig, request: LaunchRequest, clone: ClonePlan | Non
             field="repository",
             value=asked,
             origin=str(origin),
-            reason=f"the clone of {clone.repo} has a token of its own, and a session has one",
-            hint=f"Leave {origin.detail} out; it is for a mounted workspace.",
+            reason=f"{origin.detail} is for a mounted workspace, and {clone.repo} is cloned",
+            hint=f"Leave {origin.detail} out. github.auth chooses the source of a clone's token: app, gh or env:NAME.",
         )
     return asked
 

@@ -287,8 +287,8 @@ def test_any_text_is_a_name_or_an_error(text: str) -> None:
     [
         "https://github.com/octo/shop", "https://github.com/octo/shop.git", "https://www.github.com/octo/shop/",
         "HTTPS://GitHub.com:443/octo/shop", "user@github.com:octo/shop",
-        "https://github.com/octo/shop/tree/main?x#y", "git@github.com:octo/shop.git", "ssh://git@github.com/octo/shop",
-        "octo/shop.git", "https://user:pw@github.com/octo/shop", "octo/shop/tree/main",
+        "https://github.com/octo/shop/issues/1?x#y", "git@github.com:octo/shop.git", "ssh://git@github.com/octo/shop",
+        "octo/shop.git", "https://user:pw@github.com/octo/shop", "octo/shop/tree",
     ],
 )  # fmt: skip
 def test_a_pasted_address_gets_a_hint(text: str) -> None:
@@ -296,6 +296,20 @@ def test_a_pasted_address_gets_a_hint(text: str) -> None:
         on_github(text, "the caller")
     assert caught.value.hint == "Write octo/shop."
     assert "pw" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "branch"),
+    [
+        ("https://github.com/octo/shop/tree/main?x#y", "main"),
+        ("octo/shop/tree/main", "main"),
+        ("https://github.com/octo/shop/tree/a/b/", "a/b"),
+    ],
+)
+def test_a_pasted_address_of_a_branch_is_taken_apart(text: str, branch: str) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        on_github(text, "the caller")
+    assert caught.value.hint == f"Write octo/shop, and name the branch {branch} by itself."
 
 
 CLONE_IT = "Clone it yourself, and name its directory in place of the repository."

@@ -104,7 +104,8 @@ def test_a_clone_has_its_own_token() -> None:
     with pytest.raises(IllegalCombination) as caught:
         plan(CLONING, LaunchRequest(repo="octo/shop", github_access="octo/other"))
     assert caught.value.field == "repository"
-    assert "octo/shop has a token of its own" in str(caught.value)
+    assert "is for a mounted workspace, and octo/shop is cloned" in str(caught.value)
+    assert "github.auth chooses the source" in caught.value.remedy
 
 
 def test_access_without_any_source_of_tokens_is_refused() -> None:
