@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from podbot.cli.env_files import read_env_file
 from podbot.config.checks import is_variable_name
-from podbot.config.public_values import looks_secret
 from podbot.errors import InvalidValue
 from podbot.frozen import Frozen
 
@@ -50,6 +49,8 @@ def session_variables(pairs: Sequence[str], files: Sequence[str], environ: Mappi
     Its ``NAME`` is accepted if ``-e`` gives that name, too. And ``-e NAME=VALUE`` is refused for what looks like a
     secret. Raises InvalidValue, which never repeats a value.
     """
+    from podbot.config.public_values import looks_secret  # `podbot exec` needs nothing of it
+
     env: dict[str, str] = {}
     given = {pair.partition("=")[0] for pair in pairs}
     for path in files:
