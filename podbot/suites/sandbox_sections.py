@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from podbot.errors import PromptInvalid
 from podbot.events import Emit, ignore
-from podbot.frozen import Frozen
+from podbot.frozen import Frozen, shown_argument
 from podbot.sections.dispatcher import Dispatcher
 from podbot.sections.host_mounts import HostMount, checked_mounts
 from podbot.sections.mount_preview import with_mounts
@@ -126,6 +126,7 @@ class UnsafeLocalSandboxConfig(_Config):
 
 
 SandboxConfig = PodmanSandboxConfig | UnsafeLocalSandboxConfig
+_Kind = TypeVar("_Kind", PodmanSandboxConfig, UnsafeLocalSandboxConfig)
 
 
 class SandboxSection(Section):
@@ -207,7 +208,7 @@ class PodmanSandboxSection(SandboxSection):
         key: str = "podman-sandbox",
         title: str = "Podman Workspace",
     ) -> None:
-        self._config = config = config or PodmanSandboxConfig()
+        self._config = config = _of_kind(config, PodmanSandboxConfig)
         super().__init__(config, session=session, emit=emit, key=key, title=title)
 
     def clone(self, *, session: Session, bus: Dispatcher | None = None) -> PodmanSandboxSection:
@@ -233,7 +234,7 @@ class UnsafeLocalSandboxSection(SandboxSection):
         key: str = "unsafe-local-sandbox",
         title: str = "Local Workspace",
     ) -> None:
-        self._config = config = config or UnsafeLocalSandboxConfig()
+        self._config = config = _of_kind(config, UnsafeLocalSandboxConfig)
         super().__init__(config, session=session, emit=emit, key=key, title=title)
 
     def clone(self, *, session: Session, bus: Dispatcher | None = None) -> UnsafeLocalSandboxSection:
@@ -242,6 +243,15 @@ class UnsafeLocalSandboxSection(SandboxSection):
         return UnsafeLocalSandboxSection(
             session=session, config=self._config, emit=self._emit, key=self.key, title=self.title
         )
+
+
+def _of_kind(config: _Kind | None, kind: type[_Kind]) -> _Kind:
+    """``config``, or the usual one. Raises TypeError for the other kind, which would decide where commands run."""
+    if config is None:
+        return kind()
+    if not isinstance(config, kind):
+        raise TypeError(f"config is a {kind.__name__}, not {shown_argument(config)}. Write {kind.__name__}(…).")
+    return config
 
 
 def _roots(roots: Roots) -> tuple[str, ...]:

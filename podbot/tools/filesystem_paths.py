@@ -21,9 +21,8 @@ def resolved(path: str) -> tuple[str, ...]:
         path.encode("utf-8")
     except UnicodeEncodeError:
         raise ValueError(f"the path {path!r} has a character that UTF-8 has not") from None
-    text = path.strip()
-    words = text.split("/")
-    if text.startswith("/") and [word for word in words if word][:1] == [WORKSPACE[1:]]:
+    words = path.split("/")
+    if path.startswith("/") and [word for word in words if word][:1] == [WORKSPACE[1:]]:
         words[words.index(WORKSPACE[1:])] = ""
     found: list[str] = []
     for word in words:

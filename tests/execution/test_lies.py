@@ -65,7 +65,7 @@ def fails(rig: Rig, door: Door, script: Script, kind: type[PodbotError] = Channe
     assert type(caught.value) is kind
     assert HONEST.startswith(rig.out)  # what comes with garbage in one piece is lost with it
     assert (rig.engines, rig.err, rig.events) == (0, b"", [])
-    said = str(caught.value)
+    said = caught.value.message  # the remedy is a text of podbot's
     assert len(said) < MESSAGE
     assert said.isprintable()
     return said

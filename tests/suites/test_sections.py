@@ -186,6 +186,16 @@ def test_mounts_of_another_type_are_refused_by_name(config: Any, mounts: Any) ->
         section(session=Session(), config=config(mounts=mounts))
 
 
+@pytest.mark.parametrize(
+    ("section", "other"),
+    [(PodmanSandboxSection, UnsafeLocalSandboxConfig), (UnsafeLocalSandboxSection, PodmanSandboxConfig)],
+)
+def test_a_section_refuses_the_configuration_of_the_other_one(section: Any, other: Any) -> None:
+    """It decides where commands run: without isolation in a section that is called Podman's."""
+    with pytest.raises(TypeError, match=f"config is a .*Config, not .*{other.__name__}"):
+        section(session=Session(), config=other())
+
+
 def test_a_prompt_has_one_container(project: Path) -> None:
     sandbox, shell = PodmanSandboxSection(session=Session()), PodmanShellSection(session=Session())
     with pytest.raises(PromptInvalid, match="a container of their own"):

@@ -19,7 +19,8 @@ PATHS = st.lists(st.sampled_from(["..", ".", "", "a", "b", "workspace", " ", "é
         ("", ""),
         (".", ""),
         ("/", ""),
-        (" /workspace/ ", ""),
+        ("/workspace/", ""),
+        ("notes ", "notes "),
         ("/workspace/src//a.py", "src/a.py"),
         ("workspace/a", "workspace/a"),
         ("//workspace/a", "a"),
@@ -69,7 +70,7 @@ def test_no_resolved_path_has_a_segment_that_leads_anywhere_else(path: str) -> N
     try:
         found = resolved(path)
     except PermissionError:
-        words = path.strip().removeprefix("/workspace") if path.strip().startswith("/workspace/") else path.strip()
+        words = path.removeprefix("/workspace") if path.startswith("/workspace/") else path
         assert posixpath.normpath("./" + words.strip("/")).startswith("..") or ".." in words.split("/")
         return
     assert not {"", ".", ".."} & set(found)
