@@ -30,7 +30,7 @@ class _Fields:
             setattr(self, name, value)
 
 
-_OF_NAMES = frozenset({"container", "session", "name", "network", "project"})  # fields with names that were typed
+_OF_NAMES = frozenset({"container", "session", "name", "network"})  # fields with names that were typed, and no paths
 _LONGEST = 100  # characters of a name in a message; the longest name of a session has 63
 
 
