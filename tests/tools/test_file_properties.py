@@ -23,7 +23,7 @@ from podbot.tools.inside.refusals import Refused
 from podbot.tools.inside.required_run import MARK
 from podbot.tools.inside.required_text import RequiredText
 from tests.inside import PROGRAM
-from tests.tools.workers import files_in
+from tests.tools.workers import files_beside_a_secret, files_in
 
 LIMIT = 1 << 20
 TEXTS = st.text(st.sampled_from("ab\r\né\0"), max_size=12)
@@ -220,13 +220,8 @@ NAMES = st.one_of(
 @pytest.fixture(scope="module")
 def beside() -> Iterator[tuple[Files, Path, Path]]:
     """A workspace with links out of it, and what is beside it."""
-    with tempfile.TemporaryDirectory() as place, LocalGuest.start(program=PROGRAM) as guest:
-        root, outside = Path(place, "root"), Path(place, "outside")
-        for directory in (root, outside):
-            directory.mkdir()
-        (outside / "secret").write_text("SECRET")
-        with files_in(guest, root) as files:
-            yield files, root, outside
+    with files_beside_a_secret() as made:
+        yield made
 
 
 @given(path=st.lists(NAMES, max_size=4), choice=st.integers(0, 6))

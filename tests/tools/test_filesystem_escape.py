@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from podbot.guest.local import LocalGuest
 from podbot.tools.workspace_filesystem import WorkspaceFilesystem
-from tests.inside import PROGRAM
-from tests.tools.workers import files_in
+from tests.tools.workers import files_beside_a_secret
 
 WORDS = st.one_of(
     st.sampled_from(["..", ".", "", "a", "b", "out", "in", "\0", "outside", "etc", "secret", "workspace", "root"]),
@@ -29,13 +26,8 @@ PATHS = st.tuples(st.sampled_from(["", "/", "/workspace/", " "]), st.lists(WORDS
 @pytest.fixture(scope="module")
 def beside() -> Iterator[tuple[WorkspaceFilesystem, Path, Path]]:
     """A workspace with links out of it, and what is beside it."""
-    with tempfile.TemporaryDirectory() as place, LocalGuest.start(program=PROGRAM) as guest:
-        root, outside = Path(place, "root"), Path(place, "outside")
-        for directory in (root, outside):
-            directory.mkdir()
-        (outside / "secret").write_text("SECRET")
-        with files_in(guest, root) as files:
-            yield WorkspaceFilesystem(files), root, outside
+    with files_beside_a_secret() as (files, root, outside):
+        yield WorkspaceFilesystem(files), root, outside
 
 
 def _written(fs: WorkspaceFilesystem, path: str) -> None:

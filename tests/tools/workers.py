@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,18 @@ _GREETING = 'say({"id": 0, "ok": {"version": 1}})\n'
 def files_in(guest: LocalGuest, root: Path, *, python: str = PROGRAM, **options: Any) -> Files:
     """The files of ``root``, by a worker that ``guest`` runs."""
     return Files(Connection(lambda: guest.channel), str(root), where="here", python=python, **options)
+
+
+@contextlib.contextmanager
+def files_beside_a_secret() -> Iterator[tuple[Files, Path, Path]]:
+    """The files of a workspace, its directory, and a directory beside it with a file ``secret``."""
+    with tempfile.TemporaryDirectory() as place, LocalGuest.start(program=PROGRAM) as guest:
+        root, outside = Path(place, "root"), Path(place, "outside")
+        for directory in (root, outside):
+            directory.mkdir()
+        (outside / "secret").write_text("SECRET")
+        with files_in(guest, root) as files:
+            yield files, root, outside
 
 
 def patient(guest: LocalGuest, root: Path) -> Files:

@@ -163,6 +163,22 @@ def opened(fd: int, name: bytes | str, flags: int = os.O_RDONLY) -> int:
     return opened_unseen(fd, name, flags)[0]
 
 
+@contextlib.contextmanager
+def regular_file(root: int, path: list[bytes]) -> Iterator[int]:
+    """A descriptor of the regular file at ``path``, to read it. Raises Refused, also for an OSError of the block."""
+    with parent(root, path) as (fd, name):
+        try:
+            file = opened(fd, name)
+        except OSError as error:
+            raise refused(error, at=len(path)) from None
+    try:
+        yield file
+    except OSError as error:
+        raise refused(error, at=len(path)) from None
+    finally:
+        os.close(file)
+
+
 def opened_unseen(fd: int, name: bytes | str, flags: int = os.O_RDONLY) -> tuple[int, os.stat_result]:
     """As :func:`opened`, for an entry that a listing has just called a regular file; and its facts."""
     file = os.open(name, flags | _FILE, dir_fd=fd)

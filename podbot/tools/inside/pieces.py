@@ -8,7 +8,7 @@ import time
 
 from podbot.tools import worker_frames as limits
 from podbot.tools.inside import beneath
-from podbot.tools.inside.refusals import Clock, refused
+from podbot.tools.inside.refusals import Clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,12 +23,7 @@ def piece(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
     A file that another one replaces between two requests has another ``file``.
     """
     path, offset, limit = beneath.segments(args["path"]), args["offset"], min(args["limit"], limits.PIECE_BYTES)
-    with beneath.parent(root, path) as (fd, name):
-        try:
-            file = beneath.opened(fd, name)
-        except OSError as error:
-            raise refused(error, at=len(path)) from None
-    try:
+    with beneath.regular_file(root, path) as file:
         before, now = os.fstat(file), time.time_ns()
         data = bytearray()
         while len(data) < limit:
@@ -38,10 +33,6 @@ def piece(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
                 break
             data += part
         found = os.fstat(file)
-    except OSError as error:
-        raise refused(error, at=len(path)) from None
-    finally:
-        os.close(file)
     mark = stamp(found, now) if _times(found) == _times(before) else ""
     text = binascii.b2a_base64(data, newline=False).decode("ascii")
     return {"data": text, "facts": beneath.facts(found), "file": identity(found), "stamp": mark}
@@ -56,7 +47,8 @@ def stamp(found: os.stat_result, now: int) -> str:
     """A text that changes with the content; empty while it may not, shortly after a change.
 
     A program can set the time of a change of the content, and not that of the inode. Two changes within one tick of the
-    kernel's clock have the same time, so a file that was just changed has no stamp. ``now``: before it was looked at.
+    kernel's clock have the same time, so a file that was just changed has no stamp. Later writes to a page that a
+    process has mapped and written change no time, so the stamp does not show them. ``now``: before it was looked at.
     """
     if now - max(found.st_mtime_ns, found.st_ctime_ns) < _TICKS:
         return ""

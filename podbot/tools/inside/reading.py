@@ -68,22 +68,13 @@ def _with_facts(fd: int, names: list[tuple[str, str]]) -> Iterator[list[Any]]:
 def read(root: int, args: dict[str, Any], clock: Clock) -> dict[str, Any]:
     """Lines of a text file. The whole file is read for the number of its lines, in pieces."""
     path, offset, limit = beneath.segments(args["path"]), args["offset"], min(args["limit"], limits.ENTRIES)
-    with beneath.parent(root, path) as (fd, name):
-        try:
-            file = beneath.opened(fd, name)
-        except OSError as error:
-            raise refused(error, at=len(path)) from None
-    try:
+    with beneath.regular_file(root, path) as file:
         if os.fstat(file).st_size > limits.READ_BYTES:
             raise Refused("too_large", what="file", limit=limits.READ_BYTES)
         lines = _Lines(offset, offset + limit)
         for chunk in _chunks(file, limits.READ_BYTES, clock):
             lines.take(chunk)
         return lines.answer()
-    except OSError as error:
-        raise refused(error, at=len(path)) from None
-    finally:
-        os.close(file)
 
 
 def _chunks(file: int, limit: int, clock: Clock) -> Iterator[bytes]:
