@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ import tomli_w
 import podbot
 from e2e.harness import PODBOT, ROOTLESS, TAG, World, processes, running, wait_for
 from e2e.patience import patient
-from e2e.test_kills import image
+from e2e.shells import image_with
 from e2e.test_terms import WITHOUT_PYTHON
 from podbot.engine.podman.leftovers import left
 from podbot.engine.podman.private.fit import containers_conf
@@ -305,9 +306,16 @@ def test_a_session_does_not_notice_that_podbots_engine_service_was_killed(own_wo
     assert not own_world.sessions()
 
 
+@pytest.fixture
+def bare(own_world: World) -> Iterator[None]:
+    """Images without python3, so that the engine runs all commands."""
+    with image_with(own_world, "bare", WITHOUT_PYTHON) as own_world.env["PODBOT_IMAGE"]:
+        yield
+
+
+@pytest.mark.usefixtures("bare")
 def test_an_agent_that_the_killed_service_ran_is_lost_with_it(own_world: World) -> None:
     """Its output went through the service; the error says so, and nothing of the session is left."""
-    own_world.env["PODBOT_IMAGE"] = image(own_world, "bare", WITHOUT_PYTHON)
     child, _ = own_world.start_agent(UNTIL_OVER, "--name", "e2e-gone")
     service_killed(own_world)
     _, err = child.communicate(timeout=60)
@@ -317,8 +325,8 @@ def test_an_agent_that_the_killed_service_ran_is_lost_with_it(own_world: World) 
     assert not own_world.sessions()
 
 
+@pytest.mark.usefixtures("bare")
 def test_a_command_that_the_killed_service_ran_is_ended(own_world: World) -> None:
-    own_world.env["PODBOT_IMAGE"] = image(own_world, "bare", WITHOUT_PYTHON)
     with own_world.session() as name:
         child = own_world.start("exec", name, "--", "sh", "-c", f"sleep 43079.{TAG}")
         wait_for(lambda: running(f"sleep 43079.{TAG}"), what="the command", child=child)

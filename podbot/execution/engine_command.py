@@ -102,9 +102,9 @@ class EngineCommand:
             try:
                 state = self._engine.exec_inspect(self._exec_id)
             except RequestFailed as exc:
-                if exc.status == 404:  # an engine that was started again forgets it soon after its end
-                    return True
-                raise
+                # An engine that was started again forgets it soon after its end (404), and may fail while its monitor
+                # records that.
+                return exc.status == 404
             return not state.running or is_gone(self._engine, self._container, state.pid)
 
         try:

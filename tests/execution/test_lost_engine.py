@@ -61,14 +61,17 @@ def test_the_status_of_a_command_whose_engine_was_started_again_does_not_count(r
     assert caught.value.reason == LOST
 
 
-def test_a_command_that_such_an_engine_forgets_at_its_end_has_ended(rig: Rig) -> None:
-    """Podman's service knows of a command that another one started only until its monitor has cleaned up."""
+@pytest.mark.parametrize(("status", "times"), [(404, None), (500, 1)])
+def test_a_command_that_such_an_engine_forgets_at_its_end_has_ended(rig: Rig, status: int, times: int | None) -> None:
+    """Podman's service knows of a command that another one started only until its monitor has cleaned up, and may fail
+    meanwhile.
+    """
 
     def forgotten(io: ExecPeer) -> int:
         restarted(rig, io)
         io.ended.wait(HANG)
-        no_session = RequestFailed(operation="inspect an exec session", status=404, reason="no such exec session")
-        rig.engine.fail("exec_inspect", no_session, times=None)
+        refused = RequestFailed(operation="inspect an exec session", status=status, reason="x")
+        rig.engine.fail("exec_inspect", refused, times=times)
         return 0
 
     with pytest.raises(EngineGone) as caught:

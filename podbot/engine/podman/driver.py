@@ -24,13 +24,9 @@ from podbot.events import Emit, Event, ignore
 from podbot.frozen import Frozen
 
 if TYPE_CHECKING:
-    from socket import socket
-
-    from podbot.deadline import Deadline
     from podbot.engine.podman.engine_machine import PodmanMachine
     from podbot.engine.podman.rest import RestEngine
     from podbot.engine.port import EngineInfo
-    from podbot.engine.transport import Dial
 
 __all__ = ["WORDS", "connect", "locate", "machine", "reopen"]
 
@@ -43,26 +39,12 @@ def _may_use(path: str) -> bool:
 
 
 def _engine(endpoint: Endpoint, restart: Callable[[], object] | None = None) -> RestEngine:
-    """``restart``: starts the engine again, where podbot had started it, when nothing answers there any more."""
-    from podbot.engine.podman.rest import RestEngine  # imported here: `podbot exec` by a guest contacts no engine
+    """``restart``: starts the engine again, if it is podbot's own service."""
+    # Imported here: `podbot exec` by a guest contacts no engine.
+    from podbot.engine.podman.own_service import OwnService
+    from podbot.engine.podman.rest import RestEngine
 
-    if restart is None:
-        return RestEngine(endpoint)
-
-    def reconnect(endpoint: Endpoint, dial: Dial, deadline: Deadline) -> socket:
-        from podbot.engine.transport import connect as connect_to
-
-        try:
-            return connect_to(endpoint, dial, deadline)
-        except (ConnectionFailed, SocketNotFound) as exc:
-            if _timed_out(exc):
-                raise
-            restart()
-            engine.restarts += 1
-            return connect_to(endpoint, dial, deadline)
-
-    engine = RestEngine(endpoint, connect=reconnect)
-    return engine
+    return RestEngine(endpoint) if restart is None else OwnService(endpoint, restart)
 
 
 def _start_service(environ: Mapping[str, str], emit: Emit) -> str:

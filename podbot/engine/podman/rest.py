@@ -150,15 +150,13 @@ class RestEngine:
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], patience: float | None
     ) -> Response:
         deadline = Deadline(self._limits.patience if patience is None else patience)
-        before, wire = self._wire, self._fresh(deadline)
+        wire = self._fresh(deadline)
         try:
             wire.send_request(method, API + path, data, headers)
             head = wire.read_head()
             response = Response(head.status, head.headers, wire.read_body(head))
         except (OSError, BadResponse) as exc:
             self.close()
-            if method == "GET" and wire is before and is_closed(exc):  # the engine has ended, and may be back
-                return self._once(method, path, data, headers, patience)
             raise self._gone(exc, deadline) from exc
         except BaseException:
             self.close()  # a late response would be taken for the next request's

@@ -176,14 +176,14 @@ def test_a_private_service_is_the_last_resort(host: Bench) -> None:
 
 
 @dataclass
-class OwnService:
-    """podbot's own service, which can be killed, and answers ``answers`` requests.
+class Service:
+    """podbot's own service, which can be killed. ``answers``: to the requests of its next life.
 
     ``starts``: how often it was started.
     """
 
     bench: Bench
-    answers: int = 2
+    answers: list[Answer] = field(default_factory=lambda: [replay("ping"), replay("ping")])
     starts: int = 0
     life: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
@@ -200,7 +200,7 @@ class OwnService:
         if os.path.lexists(self.path):
             os.unlink(self.path)
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        self.life.enter_context(serving(self.path, *[replay("ping")] * self.answers))
+        self.life.enter_context(serving(self.path, *self.answers))
         return self.path
 
     def kill(self) -> None:
@@ -213,13 +213,13 @@ def replace_start(host: Host, start: Callable[[Mapping[str, str], Emit], str]) -
 
 
 @pytest.fixture
-def own(host: Bench) -> Iterator[OwnService]:
-    service = OwnService(host)
+def own(host: Bench) -> Iterator[Service]:
+    service = Service(host)
     yield service
     service.kill()
 
 
-def test_podbot_s_own_service_is_started_again_by_the_request_that_finds_it_ended(own: OwnService) -> None:
+def test_podbot_s_own_service_is_started_again_by_the_request_that_finds_it_ended(own: Service) -> None:
     environ = own.bench.environ
     for engine in (
         connect(AppConfig(), environ, host=own.host),
@@ -234,8 +234,8 @@ def test_podbot_s_own_service_is_started_again_by_the_request_that_finds_it_ende
         engine.close()
 
 
-def test_a_question_whose_answer_was_lost_with_the_service_is_asked_again(own: OwnService) -> None:
-    own.answers = 1
+def test_a_question_whose_answer_was_lost_with_the_service_is_asked_again(own: Service) -> None:
+    own.answers = [replay("ping")]
     engine = connect(AppConfig(), own.bench.environ, host=own.host)
     own.kill()
     engine.ping()
@@ -243,16 +243,31 @@ def test_a_question_whose_answer_was_lost_with_the_service_is_asked_again(own: O
     engine.close()
 
 
-def test_a_request_that_changes_something_is_not_sent_again(own: OwnService) -> None:
+def test_a_question_that_an_ending_service_had_not_accepted_is_asked_again(own: Service) -> None:
+    """Its listening socket is there a little longer than the connection in use."""
+
+    def ends(_request: Request, sock: socket.socket) -> None:
+        own.answers = [replay("ping")]
+        own.kill()
+        sock.shutdown(socket.SHUT_RDWR)
+
+    own.answers = [replay("ping"), lambda _request, sock: sock.shutdown(socket.SHUT_RDWR), ends]
+    engine = connect(AppConfig(), own.bench.environ, host=own.host)
+    engine.ping()
+    assert (own.starts, engine.restarts) == (2, 1)
+    engine.close()
+
+
+def test_a_request_that_changes_something_is_not_sent_again(own: Service) -> None:
     """What it did is not known."""
-    own.answers = 1
+    own.answers = [replay("ping")]
     engine = connect(AppConfig(), own.bench.environ, host=own.host)
     with pytest.raises(EngineGone):
         engine.exec_resize("e", Size(columns=80, rows=24))
     assert own.starts == 1
 
 
-def test_no_other_engine_is_started_again(own: OwnService) -> None:
+def test_no_other_engine_is_started_again(own: Service) -> None:
     environ, other = own.bench.environ, own.bench.path("other.sock")
     own.start(environ, own.bench.events.append)
     own.kill()
@@ -266,7 +281,7 @@ def test_no_other_engine_is_started_again(own: OwnService) -> None:
     assert own.starts == 1
 
 
-def test_a_service_that_does_not_start_again_is_the_error(own: OwnService) -> None:
+def test_a_service_that_does_not_start_again_is_the_error(own: Service) -> None:
     def refused(_environ: Mapping[str, str], _emit: Emit) -> str:
         raise ServiceStartFailed(reason="it ended with status 1", log="x")
 
